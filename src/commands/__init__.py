@@ -1,0 +1,1 @@
+"""What may be asked to happen: decide, then append."""

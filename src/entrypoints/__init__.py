@@ -1,0 +1,1 @@
+"""Ways in: thin, with no rules of their own."""

@@ -1,0 +1,89 @@
+"""Every error Tallystick raises on purpose.
+
+TallystickError
+├── Refused              a rule said no; nothing was written
+│   ├── StreamErased         the memory was erased, for ever
+│   └── RevisionConflict     somebody else changed the memory first
+├── NotFound             no such memory, receipt, store or position
+├── LogDamaged           the log does not verify: stop and investigate
+│   └── LogBehindMark        the log is shorter than, or not, what was verified before
+├── ViewsDamaged         a read model does not match the log: rebuild, loudly
+├── KeysMissing          a key is absent or is not this store's
+└── Unavailable          try again, or carry on with less
+    ├── Busy                 another writer holds the store
+    ├── StoreIsNewer         the store was written by a newer release
+    ├── ModelMissing         the embedding model is absent or is not the pinned one
+    └── Forked               this Memory was carried through a fork
+"""
+
+from __future__ import annotations
+
+import inspect
+
+
+class TallystickError(Exception):
+    """Something went wrong in Tallystick."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or inspect.cleandoc(type(self).__doc__ or ""))
+
+
+class Refused(TallystickError):
+    """A rule said no. Nothing was written."""
+
+
+class StreamErased(Refused):
+    """This memory was erased. It can't come back; store a new one."""
+
+
+class RevisionConflict(Refused):
+    """The memory has changed since you read it. Read it again, then repeat the command."""
+
+
+class NotFound(TallystickError):
+    """There is no such memory, receipt, store or position."""
+
+
+class LogDamaged(TallystickError):
+    """The log does not verify. Stop writing, keep the files, and run `tallystick verify`."""
+
+    remedy = "Stop writing, keep the files, and run `tallystick verify`."
+
+    def __init__(self, message: str | None = None, *, log: str | None = None, position: int | None = None) -> None:
+        super().__init__(message)
+        self.log = log
+        self.position = position
+
+
+class LogBehindMark(LogDamaged):
+    """The log is not what this installation verified before: it was cut, replaced or rolled back."""
+
+
+class ViewsDamaged(TallystickError):
+    """A read model does not match the log. Run `tallystick replay` to rebuild it."""
+
+    remedy = "The log is untouched: run `tallystick replay` to rebuild the views."
+
+
+class KeysMissing(TallystickError):
+    """A key of this store is absent, unreadable or belongs to another store."""
+
+
+class Unavailable(TallystickError):
+    """This can't be done right now. Nothing was lost; try again."""
+
+
+class Busy(Unavailable):
+    """Another writer holds the store. Try again."""
+
+
+class StoreIsNewer(Unavailable):
+    """This store was written by a newer release of Tallystick. Upgrade, then open it again."""
+
+
+class ModelMissing(Unavailable):
+    """The embedding model is absent or is not the pinned one. Recall goes on by words alone."""
+
+
+class Forked(Unavailable):
+    """This Memory was opened before a fork. Open the store again in the child process."""

@@ -1,0 +1,1 @@
+"""What happened: facts, bytes, signatures and the storage of the logs."""

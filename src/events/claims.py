@@ -1,0 +1,72 @@
+"""Claims: what only one memory may hold at a time, decided in the append transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+from ..errors import Refused
+
+SCHEMA = ("CREATE TABLE IF NOT EXISTS claim (tag BLOB PRIMARY KEY, place INTEGER NOT NULL) STRICT, WITHOUT ROWID",)
+
+_CONTEXT = b"tally.claim.v1"
+
+
+class Claim(NamedTuple):
+    """A tag to be held by the stream of one draft of an append, instead of nobody or of a named holder."""
+
+    tag: bytes
+    draft: int
+    instead_of: bytes | None = None
+
+
+class Release(NamedTuple):
+    """A tag that a stream gives up, where it holds it."""
+
+    tag: bytes
+    holder: bytes
+
+
+class Claimed(Refused):
+    """Another memory holds what this command claims. The command decides again."""
+
+    def __init__(self, tag: bytes, holder: bytes | None, position: int | None) -> None:
+        super().__init__()
+        self.tag = tag
+        self.holder = holder
+        self.position = position
+
+
+def claim_tag(index_key: bytes, namespace: str, kind: str, *values: str | None) -> bytes:
+    """The 16-byte tag of a claim: BLAKE2b keyed with the installation's index key, over unambiguous parts.
+
+    Keyed, so that a reader of log.db can't guess a text from its tag.
+    """
+    mac = hashlib.blake2b(key=index_key, digest_size=16, person=_CONTEXT)
+    for value in (namespace, kind, *values):
+        encoded = b"" if value is None else value.encode()
+        mac.update((0 if value is None else len(encoded) + 1).to_bytes(8, "big") + encoded)
+    return mac.digest()
+
+
+def holder_of(cursor: Any, tag: bytes) -> tuple[bytes, int] | None:
+    """The stream that holds a tag and the place of the entry that took it, or None."""
+    row = cursor.execute(
+        "SELECT entry.stream, claim.place FROM claim JOIN entry USING (place) WHERE tag = ?", (tag,)
+    ).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+def take(cursor: Any, claim: Claim, place: int) -> None:
+    """Hold a tag from this place on. Raises Claimed where somebody else than expected holds it."""
+    held = holder_of(cursor, claim.tag)
+    if (held[0] if held else None) != claim.instead_of:
+        raise Claimed(claim.tag, *(held or (None, None)))
+    cursor.execute("INSERT OR REPLACE INTO claim VALUES (?, ?)", (claim.tag, place))
+
+
+def release(cursor: Any, given: Release) -> None:
+    """Give up a tag, where this holder has it."""
+    held = holder_of(cursor, given.tag)
+    if held and held[0] == given.holder:
+        cursor.execute("DELETE FROM claim WHERE tag = ?", (given.tag,))

@@ -1,0 +1,146 @@
+"""Group commit: commands that wait at the same time share one transaction and one wait for the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import Lock, Timer
+from typing import Any, Protocol, TypeVar, cast
+
+from eventsourcing.persistence import PersistenceError
+
+from ..errors import TallystickError, Unavailable
+from .driver import Datastore
+
+GROUPED_SECONDS = 0.1
+
+Result = TypeVar("Result")
+
+
+class Member(Protocol):
+    """A log that takes part in the transactions of its file."""
+
+    def begin(self) -> Any:
+        """What to go back to if a part of the transaction fails."""
+
+    def back_to(self, pending: Any) -> None:
+        """A part of the transaction failed."""
+
+    def committed(self) -> None:
+        """The transaction committed."""
+
+
+class _Work:
+    """One command's part of a transaction."""
+
+    def __init__(self, part: Callable[[Any], object], durable: bool) -> None:
+        self.part = part
+        self.durable = durable
+        self.done = False
+        self.result: object = None
+        self.error: Exception | None = None
+
+
+class GroupCommit:
+    """Runs the parts of concurrent commands in one transaction; a part that fails fails alone, a lone one never waits.
+
+    Parts that need not wait for the disk are durable with the next that do, or within 100 ms.
+    `on_durable` is called after each commit that has waited for the disk.
+    """
+
+    def __init__(self, datastore: Datastore, on_durable: Callable[[], None]) -> None:
+        self._datastore = datastore
+        self._on_durable = on_durable
+        self._members: list[Member] = []
+        self._waiting: list[_Work] = []
+        self._queue = Lock()
+        self._leader = Lock()
+        self._flush: Timer | None = None
+
+    def join(self, member: Member) -> None:
+        """Let a log take part."""
+        self._members.append(member)
+
+    def run(self, part: Callable[[Any], Result], *, durable: bool = True) -> Result:
+        """Run a part of a transaction and return its result once it has committed (and, if durable, is on the disk)."""
+        work = _Work(part, durable)
+        with self._queue:
+            self._waiting.append(work)
+        with self._leader:
+            if not work.done:
+                with self._queue:
+                    batch, self._waiting = self._waiting, []
+                self._commit(batch)
+        if work.error is not None:
+            raise work.error
+        return cast("Result", work.result)
+
+    def flush(self) -> None:
+        """Wait until everything committed so far is on the disk."""
+        self.run(_touch)
+
+    def close(self) -> None:
+        """Stop the timer of grouped commits, and flush what it would have."""
+        with self._queue:
+            timer, self._flush = self._flush, None
+        if timer is not None:
+            timer.cancel()
+            self.flush()
+
+    def _commit(self, batch: list[_Work]) -> None:
+        durable = any(work.durable for work in batch)
+        committed = False
+        try:
+            with self._datastore.transaction(commit=True, durable=durable) as cursor:
+                for work in batch:
+                    self._attempt(cursor, work, alone=len(batch) == 1)
+            committed = True
+        except (TallystickError, PersistenceError) as error:
+            for work in batch:
+                work.error = work.error or error
+        finally:
+            self._settle(batch, committed=committed)
+        if committed and durable:
+            self._on_durable()
+        if committed:
+            self._schedule(durable)
+
+    def _attempt(self, cursor: Any, work: _Work, *, alone: bool) -> None:
+        if alone:
+            work.result = work.part(cursor)
+            return
+        before = [member.begin() for member in self._members]
+        cursor.execute("SAVEPOINT part")
+        try:
+            work.result = work.part(cursor)
+        except (TallystickError, PersistenceError, self._datastore.driver_errors) as error:
+            work.error = self._datastore.translate(error)
+            cursor.execute("ROLLBACK TO part")
+            for member, pending in zip(self._members, before, strict=True):
+                member.back_to(pending)
+        cursor.execute("RELEASE part")
+
+    def _settle(self, batch: list[_Work], *, committed: bool) -> None:
+        for member in self._members:
+            if committed:
+                member.committed()
+            else:
+                member.back_to(None)
+        for work in batch:
+            work.done = True
+            if not committed and work.error is None:
+                work.error = Unavailable("Another command of the same transaction broke it: nothing was written. Try again.")
+
+    def _schedule(self, durable: bool) -> None:
+        with self._queue:
+            if durable and self._flush is not None:
+                self._flush.cancel()
+                self._flush = None
+            elif not durable and self._flush is None:
+                self._flush = Timer(GROUPED_SECONDS, self.flush)
+                self._flush.daemon = True
+                self._flush.start()
+
+
+def _touch(cursor: Any) -> None:
+    """A write that changes nothing: committing it waits for the disk, and for all that was committed before."""
+    cursor.execute("UPDATE setting SET value = value WHERE name = 'format'")

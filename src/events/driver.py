@@ -1,0 +1,185 @@
+"""The one place that opens SQLite, on the library's connection, pool, transaction and datastore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from eventsourcing import persistence
+from eventsourcing import sqlite as stock
+from sqlcipher3 import dbapi2
+
+from ..errors import Busy, LogDamaged, Unavailable, ViewsDamaged
+
+BUSY_SECONDS = 30
+
+_LIBRARY_ERRORS: tuple[tuple[type[Exception], type[persistence.PersistenceError]], ...] = (
+    (dbapi2.IntegrityError, persistence.IntegrityError),
+    (dbapi2.DataError, persistence.DataError),
+    (dbapi2.InternalError, persistence.InternalError),
+    (dbapi2.ProgrammingError, persistence.ProgrammingError),
+    (dbapi2.NotSupportedError, persistence.NotSupportedError),
+    (dbapi2.OperationalError, persistence.OperationalError),
+    (dbapi2.InterfaceError, persistence.InterfaceError),
+    (dbapi2.DatabaseError, persistence.DatabaseError),
+)
+# Primary result codes, https://www.sqlite.org/rescode.html
+_BUSY = {5, 6}
+_UNWRITABLE = {8: "is read-only", 10: "could not be read or written", 13: "has no room left", 14: "can't be opened"}
+# Our statements are fixed, so SQLITE_ERROR (1) means that the schema they name is not there.
+_DAMAGED = {1, 11, 20, 24, 26}
+
+
+class File(NamedTuple):
+    """How one database file is opened: where, with which key, how durable, and what damage is called."""
+
+    path: Path
+    damaged: type[LogDamaged] | type[ViewsDamaged]
+    key: bytes | None = None
+    read_only: bool = False
+    durable: bool = True
+
+    @property
+    def uri(self) -> str:
+        """The file as SQLite's URI."""
+        return f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rwc'}"
+
+
+def translate(error: dbapi2.Error, file: File) -> Exception:
+    """What a driver error means to the caller: one of ours where a person can act on it, else the library's."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if primary in _BUSY:
+        return Busy(f"Another writer holds {file.path.name} for more than {BUSY_SECONDS} s. Try again.")
+    if primary in _UNWRITABLE:
+        return Unavailable(f"{file.path} {_UNWRITABLE[primary]} ({error}). Nothing was written; free it and try again.")
+    if primary in _DAMAGED or (primary is None and isinstance(error, dbapi2.OperationalError)):
+        return file.damaged(f"{file.path.name} is damaged: {error}. {file.damaged.remedy}")
+    for ours, library in _LIBRARY_ERRORS:
+        if isinstance(error, ours):
+            return library(error)
+    return persistence.PersistenceError(error)
+
+
+@contextmanager
+def translated(file: File) -> Iterator[None]:
+    """Raise driver errors as what they mean."""
+    try:
+        yield
+    except dbapi2.Error as error:
+        raise translate(error, file) from error
+
+
+class Transaction(stock.SQLiteTransaction):
+    """A transaction that takes the write lock when it begins, and rolls back when its commit fails."""
+
+    connection: Connection
+
+    def __enter__(self) -> stock.SQLiteCursor:
+        """Begin: IMMEDIATE for a writer, so that what it reads cannot change under it."""
+        cursor = self.connection.cursor()
+        with translated(self.connection.file):
+            cursor.execute("BEGIN IMMEDIATE" if self.commit else "BEGIN")
+        return cursor
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Commit, or roll back and raise what went wrong as what it means."""
+        try:
+            if self.commit and error is None:
+                with translated(self.connection.file):
+                    self.connection.commit()
+        finally:
+            if self.connection.in_transaction:
+                self.connection.rollback()
+        if isinstance(error, dbapi2.Error):
+            raise translate(error, self.connection.file) from error
+
+
+class Connection(stock.SQLiteConnection):
+    """A connection that knows its file, and how durable its commits are."""
+
+    def __init__(self, connection: Any, file: File) -> None:
+        super().__init__(connection, max_age=None)
+        self.file = file
+        self._durable = file.durable
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._sqlite_conn.in_transaction)
+
+    @contextmanager
+    def transaction(self, *, commit: bool) -> Iterator[Any]:
+        """A cursor inside a transaction."""
+        with Transaction(self, commit=commit) as cursor, cursor as raw:
+            yield raw
+
+    def set_durable(self, durable: bool) -> None:
+        """Whether the next commits wait for the disk."""
+        if durable is not self._durable:
+            self._sqlite_conn.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+
+class Pool(stock.SQLiteConnectionPool):
+    """Connections to one file, all opened alike."""
+
+    def __init__(self, file: File) -> None:
+        super().__init__(db_name=file.uri, lock_timeout=BUSY_SECONDS, pool_timeout=BUSY_SECONDS)
+        self.file = file
+
+    def _create_connection(self) -> Connection:
+        with translated(self.file):
+            connection = dbapi2.connect(
+                self.file.uri, uri=True, check_same_thread=False, isolation_level=None, timeout=BUSY_SECONDS
+            )
+            try:
+                _prepare(connection, self.file)
+            except dbapi2.Error:
+                connection.close()
+                raise
+        return Connection(connection, self.file)
+
+
+class Datastore(stock.SQLiteDatastore):
+    """One database file, as the library's recorders want it."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.pool = Pool(file)
+        self.single_row_tracking = True
+        self.originator_id_type = "uuid"
+
+    driver_errors: type[Exception] = dbapi2.Error
+
+    def translate(self, error: Exception) -> Exception:
+        """What an error of this file means to the caller."""
+        return translate(error, self.file) if isinstance(error, dbapi2.Error) else error
+
+    @contextmanager
+    def transaction(self, *, commit: bool, durable: bool | None = None) -> Iterator[Any]:
+        """A cursor inside a transaction; `durable` says whether this commit waits for the disk."""
+        with self.get_connection(commit=commit) as connection:
+            if commit:
+                connection.set_durable(self.file.durable if durable is None else durable)  # type: ignore[attr-defined]
+            with connection.transaction(commit=commit) as cursor:
+                yield cursor
+
+
+def _prepare(connection: Any, file: File) -> None:
+    if file.key is not None:
+        connection.set_key(f"x'{file.key.hex()}'")
+        connection.execute("PRAGMA cipher_log_level=none")
+        connection.execute("PRAGMA cipher_hmac_algorithm=HMAC_SHA256")
+    if not file.read_only:
+        connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute(f"PRAGMA synchronous={'FULL' if file.durable else 'NORMAL'}")
+    connection.execute("PRAGMA cache_size=-64000")
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA temp_store=MEMORY")

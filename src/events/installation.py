@@ -1,0 +1,317 @@
+"""One installation on disk: log.db with its two logs, the keys and the mark; created, opened, verified, closed."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, Refused, StoreIsNewer
+from . import claims, recorder, settings
+from .checkpoint import Checkpoint, sign
+from .commit import GroupCommit
+from .driver import Datastore, File
+from .envelope import is_signed_by, origin_of, stream_of
+from .keys import Keys, create_keys, default_directory, load_keys
+from .kinds import LogCreated, event_from
+from .canonical import NotCanonical, decode_body
+from .log import Append, Log
+from .mapper import Draft
+from .mark import NOTHING, Mark, Marked
+from .recorder import Identity, LogRecorder, Tip
+from .signing import admit_public_key, verify
+
+FORMAT = 1
+FILE = "log.db"
+LOGS = ("memory", "access")
+
+_CHECKPOINTS = "CREATE TABLE IF NOT EXISTS checkpoint (log INTEGER NOT NULL, size INTEGER NOT NULL, note BLOB NOT NULL, PRIMARY KEY (log, size)) STRICT, WITHOUT ROWID"
+_SCHEMA = (*recorder.SCHEMA, *claims.SCHEMA, *settings.SCHEMA, _CHECKPOINTS)
+_ROOT_CONTEXT = b"tallystick/root/v1\0"
+_POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
+
+
+class Access(NamedTuple):
+    """How an installation is opened: with the secret keys, or with the root public key only; to write or to read."""
+
+    keys: Keys | None
+    root: bytes
+    read_only: bool
+
+
+class Installation:
+    """The two logs of one installation, verified up to their tips. Close it; or use it as a context manager."""
+
+    def __init__(self, path: Path, access: Access) -> None:
+        self.path = path
+        self.keys = access.keys
+        self.read_only = access.read_only
+        self.datastore = Datastore(File(path / FILE, LogDamaged, read_only=access.read_only))
+        self.commits = GroupCommit(self.datastore, self._move_mark)
+        self.mark = None if access.keys is None or access.read_only else Mark(access.keys.directory)
+        self.memory, self.access = (self._log(number, name, access) for number, name in enumerate(LOGS))
+        self.checked = "new"
+        self._opened_at: dict[str, int] = {}
+
+    @classmethod
+    def create(cls, path: Path, keys: Path | None) -> Self:
+        """Make a new store in a directory that holds none. Raises Refused where it can't or should not."""
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (path / FILE).exists():
+            raise Refused(f"{path} already holds a store: open it.")
+        store = secrets.token_bytes(16)
+        made = create_keys(keys or default_directory(store), path)
+        _write_store(path, store, made)
+        return cls.open(path, keys)
+
+    @classmethod
+    def open(cls, path: Path, keys: Path | None, *, read_only: bool = False) -> Self:
+        """Open the store in a directory with its keys, and verify what is new, or all where that is due.
+
+        Raises NotFound where there is no store, KeysMissing, StoreIsNewer, LogDamaged or LogBehindMark.
+        """
+        found_as = stamp(path / FILE)
+        store = _store_of(path)
+        found = load_keys(keys or default_directory(store))
+        installation = cls(path, Access(found, found.root.public, read_only))
+        try:
+            installation._verify_at_open(found_as)
+        except BaseException:
+            installation.abandon()
+            raise
+        return installation
+
+    @classmethod
+    def audit(cls, path: Path, root: bytes | None, keys: Path | None) -> Self:
+        """Open a store to be verified: with its keys, or with the root public key alone, and with nothing checked yet."""
+        store = _store_of(path)
+        if root is not None:
+            return cls(path, Access(None, root, True))
+        found = load_keys(keys or default_directory(store))
+        return cls(path, Access(found, found.root.public, True))
+
+    @property
+    def logs(self) -> tuple[Log, Log]:
+        """The memory log and the access log."""
+        return self.memory, self.access
+
+    # ---- opening
+
+    def _log(self, number: int, name: str, access: Access) -> Log:
+        with self.datastore.transaction(commit=False) as cursor:
+            identity, created = _identity(cursor, number, name, access.root)
+        if access.keys is not None:
+            _refuse_other_keys(access.keys, identity, created)
+        signer = None if access.keys is None or access.read_only else access.keys.writer
+        return Log(self.datastore, identity, self.commits, signer, access.keys and access.keys.kek)
+
+    def _verify_at_open(self, found_as: list[int] | None) -> None:
+        """Trust the log up to the mark where nobody can have changed it since; else read and check it all."""
+        marked, alone = NOTHING, True
+        mark = self.mark
+        if mark is not None:
+            alone = mark.hold()
+            marked = mark.read()
+        trusted = not alone or (found_as is not None and marked.closed.get("log") == found_as)
+        for log in self.logs:
+            log.recorder.tip = self._verified(log.recorder, marked, trusted=trusted)
+            log.follow()
+            self._opened_at[log.name] = log.tip.size
+        self.checked = "new" if trusted else "structure"
+        if mark is not None:
+            mark.share()
+
+    def _verified(self, log: LogRecorder, marked: Marked, *, trusted: bool) -> Tip:
+        frontier = marked.frontiers.get(log.identity.origin)
+        with self.datastore.transaction(commit=False) as cursor:
+            size = log.size(cursor)
+            if frontier is not None and size < frontier.size:
+                raise _behind(log, size, frontier.size)
+            if trusted and frontier is not None and frontier.size:
+                last = log.at(cursor, frontier.size - 1)
+                return Tip(frontier, last.header.time if last else 0)
+            return _walk_to_mark(cursor, log, frontier.size if frontier else 0, frontier and frontier.root())
+
+    # ---- closing
+
+    def close(self, views: Mapping[str, Any]) -> None:
+        """Flush, sign a checkpoint of what was added, and leave stamps by which the next open knows the files."""
+        if self.read_only:
+            self.abandon()
+            return
+        self.commits.close()
+        if any(log.tip.size > self._opened_at.get(log.name, 0) for log in self.logs):
+            self.commits.run(self._checkpoint)
+        self._shut()
+        if self.mark is not None:
+            if self.mark.hold():
+                self.mark.close({"log": stamp(self.path / FILE), **views})
+            self.mark.release()
+
+    def abandon(self) -> None:
+        """Close the files and leave no stamp."""
+        self._shut()
+        if self.mark is not None:
+            self.mark.release()
+
+    def _shut(self) -> None:
+        for log in self.logs:
+            log.recorder.stop_subscriptions()
+        self.datastore.close()
+
+    def _move_mark(self) -> None:
+        if self.mark is not None:
+            self.mark.advance({log.origin: log.tip.frontier for log in self.logs})
+
+    def _checkpoint(self, cursor: Any) -> None:
+        assert self.keys is not None
+        for log in self.logs:
+            frontier = log.tip.frontier
+            note = sign(
+                Checkpoint(log.origin.hex(), frontier.size, frontier.root()), log.origin.hex(), self.keys.log
+            )
+            cursor.execute(
+                "INSERT OR IGNORE INTO checkpoint VALUES (?, ?, ?)",
+                (log.recorder.identity.number, frontier.size, note.encode()),
+            )
+
+
+def stamp(path: Path) -> list[int] | None:
+    """What the file system says of a file that is closed; None while a write-ahead log lies beside it."""
+    if path.with_name(path.name + "-wal").exists() or not path.exists():
+        return None
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
+
+def _walk_to_mark(cursor: Any, log: LogRecorder, marked: int, root: bytes | None) -> Tip:
+    tip = recorder.START
+    for _, tip in log.walk(cursor, tip, marked, signed=False):
+        pass
+    if root is not None and tip.frontier.root() != root:
+        raise LogBehindMark(
+            f"The {log.identity.name} log is not the one this installation verified before: its first {marked} "
+            f"entries have another root. {LogDamaged.remedy}",
+            log=log.identity.name,
+            position=marked - 1,
+        )
+    return tip
+
+
+def _behind(log: LogRecorder, size: int, marked: int) -> LogBehindMark:
+    return LogBehindMark(
+        f"The {log.identity.name} log has {size} entries and this installation has verified {marked}: it was cut, "
+        f"or an older copy was put in its place. {LogDamaged.remedy}",
+        log=log.identity.name,
+        position=size,
+    )
+
+
+def _store_of(path: Path) -> bytes:
+    """The id of the store in a directory, read before its keys are known."""
+    if not (path / FILE).is_file():
+        raise NotFound(f"There is no store in {path}. Create one with `tallystick init` or Memory.open({str(path)!r}).")
+    datastore = Datastore(File(path / FILE, LogDamaged, read_only=True))
+    try:
+        with datastore.transaction(commit=False) as cursor:
+            form, store = settings.read_setting(cursor, "format"), settings.read_setting(cursor, "store")
+    finally:
+        datastore.close()
+    if form is None or store is None:
+        raise LogDamaged(f"{path / FILE} does not say which store it is. {LogDamaged.remedy}")
+    if int.from_bytes(form, "big") > FORMAT:
+        raise StoreIsNewer(f"{path} has store format {int.from_bytes(form, 'big')} and this release knows {FORMAT}: upgrade.")
+    return store
+
+
+def _write_store(path: Path, store: bytes, keys: Keys) -> None:
+    """Write log.db with the first event of both logs in one transaction."""
+    datastore = Datastore(File(path / FILE, LogDamaged))
+    commits = GroupCommit(datastore, lambda: None)
+    logs = []
+    try:
+        with datastore.transaction(commit=True) as cursor:
+            for statement in _SCHEMA:
+                cursor.execute(statement)
+            settings.write_setting(cursor, "format", FORMAT.to_bytes(4, "big"))
+            settings.write_setting(cursor, "store", store)
+        for number, name in enumerate(LOGS):
+            event = _log_created(store, name, keys)
+            identity = Identity(name, number, origin_of(keys.root.public, name, event.nonce or b""), keys.writer.public)
+            log = Log(datastore, identity, commits, keys.writer, keys.kek)
+            logs.append((log, Draft(stream_of(log.origin, event.nonce or b""), 0, event)))
+        for log, draft in logs:
+            log.append(Append((draft,)))
+    finally:
+        datastore.close()
+
+
+def _log_created(store: bytes, name: str, keys: Keys) -> LogCreated:
+    nonce = secrets.token_bytes(16)
+    origin = origin_of(keys.root.public, name, nonce)
+    return LogCreated(
+        recorded_at=time.time_ns() // 1000,
+        actor="tallystick",
+        nonce=nonce,
+        log=name,  # type: ignore[arg-type]
+        store=store,
+        root=keys.root.public,
+        writer=keys.writer.public,
+        checkpoint=keys.log.public,
+        kek=keys.kek_id,
+        root_signature=keys.root.sign(_ROOT_CONTEXT + origin + keys.writer.public + keys.log.public),
+        writer_signature=keys.writer.sign(_POSSESSION_CONTEXT + origin),
+        checkpoint_signature=keys.log.sign(_POSSESSION_CONTEXT + origin),
+    )
+
+
+def _identity(cursor: Any, number: int, name: str, root: bytes) -> tuple[Identity, LogCreated]:
+    """Who may sign a log, from its first entry, proven by the pinned root key."""
+    row = cursor.execute(
+        "SELECT entry, body FROM entry JOIN payload USING (place) WHERE place = ?", (number * recorder.PLACES,)
+    ).fetchone()
+    if row is None:
+        raise LogDamaged(f"The {name} log has no first entry. {LogDamaged.remedy}", log=name, position=0)
+    try:
+        created = event_from(LogCreated.KIND, LogCreated.SCHEMA, decode_body(row[1]))
+    except (NotCanonical, TypeError) as error:
+        raise LogDamaged(f"{name} log, position 0: {error}. {LogDamaged.remedy}", log=name, position=0) from error
+    assert isinstance(created, LogCreated)
+    origin = origin_of(root, name, created.nonce or b"")
+    if not _is_proven(created, origin, root) or not is_signed_by(row[0], created.writer):
+        raise LogDamaged(
+            f"{name} log, position 0: it was not begun by the root key {root.hex()}. {LogDamaged.remedy}",
+            log=name,
+            position=0,
+        )
+    return Identity(name, number, origin, created.writer), created
+
+
+def _is_proven(created: LogCreated, origin: bytes, root: bytes) -> bool:
+    try:
+        for public in (root, created.writer, created.checkpoint):
+            admit_public_key(public)
+    except ValueError:
+        return False
+    return (
+        created.root == root
+        and verify(root, _ROOT_CONTEXT + origin + created.writer + created.checkpoint, created.root_signature)
+        and verify(created.writer, _POSSESSION_CONTEXT + origin, created.writer_signature)
+        and verify(created.checkpoint, _POSSESSION_CONTEXT + origin, created.checkpoint_signature)
+    )
+
+
+def _refuse_other_keys(keys: Keys, identity: Identity, created: LogCreated) -> None:
+    fitting = {
+        "writer.key": keys.writer.public == identity.writer,
+        "log.key": keys.log.public == created.checkpoint,
+        "kek.key": keys.kek_id == created.kek,
+    }
+    for name, fits in fitting.items():
+        if not fits:
+            raise KeysMissing(
+                f"{keys.directory / name} is not this store's key. Supply the right one with keys=DIRECTORY or "
+                f"TALLYSTICK_KEYS=DIRECTORY; nothing was written."
+            )

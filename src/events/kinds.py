@@ -1,0 +1,211 @@
+"""The kinds of events: facts that happened, and the closed registry of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from ..errors import LogDamaged
+
+MAX_TEXT_BYTES = 1 << 20
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Instant = Annotated[int, Field(ge=-(2**62), le=2**62)]  # microseconds since 1970-01-01T00:00:00Z
+Hash = Annotated[bytes, Field(min_length=32, max_length=32)]
+StreamId = Annotated[bytes, Field(min_length=16, max_length=16)]
+Source = Literal["human", "agent", "tool", "consolidated", "imported"]
+
+
+class Event(BaseModel):
+    """A fact that happened. Frozen; unknown fields are an error.
+
+    `nonce` stands in the first event of a stream and fixes the stream's id. `parents` are the leaf
+    hashes of the stream's events that the writer had seen. `recorded_at` is wall-clock time.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    KIND: ClassVar[str]
+    SCHEMA: ClassVar[int] = 1
+    CLEAR: ClassVar[bool] = False
+
+    recorded_at: Instant
+    actor: Name
+    via: dict[str, str] = {}
+    nonce: Annotated[bytes, Field(min_length=16, max_length=16)] | None = None
+    parents: tuple[Hash, ...] = ()
+    command_id: Name | None = None
+
+
+class LogCreated(Event):
+    """A log began: who may sign it. Position 0 of every log, in clear.
+
+    `root_signature` is the root key's over (origin, writer key, checkpoint key); the two
+    possession signatures are the new keys' own over the origin. `kek` is the id of the key that
+    wraps the data keys, `store` the id of the store.
+    """
+
+    KIND: ClassVar[str] = "log.created"
+    CLEAR: ClassVar[bool] = True
+
+    log: Literal["memory", "access"]
+    store: bytes
+    root: Hash
+    writer: Hash
+    checkpoint: Hash
+    kek: bytes
+    root_signature: bytes
+    writer_signature: bytes
+    checkpoint_signature: bytes
+
+
+class Stored(Event):
+    """A memory was stored. Every field a memory can begin with."""
+
+    KIND: ClassVar[str] = "memory.stored"
+
+    text: str = Field(min_length=1)
+    namespace: Name
+    kind: Word = "note"
+    source: Source = "agent"
+    subject: Name | None = None
+    key: Name | None = None
+    tags: tuple[Name, ...] = ()
+    importance: Share = 0.5
+    confidence: Share | None = None
+    author: Name | None = None
+    thread: Name | None = None
+    place: Annotated[int, Field(ge=0, lt=2**53)] | None = None
+    occurred_at: Instant | None = None
+    valid_from: Instant | None = None
+    expires_at: Instant | None = None
+    evidence: tuple[Name, ...] = ()
+    label: Word | None = None
+    trust: Word | None = None
+    screening: tuple[dict[str, Any], ...] = ()
+    metadata: dict[str, Any] = {}
+    derived_from: tuple[Hash, ...] = ()
+
+
+class Reinforced(Event):
+    """The same text was stored again: the memory stands, and counts once more."""
+
+    KIND: ClassVar[str] = "memory.reinforced"
+
+
+class Superseded(Event):
+    """A newer memory took this one's key. `by` is the stream of the newer one."""
+
+    KIND: ClassVar[str] = "memory.superseded"
+
+    by: StreamId
+
+
+class Forgotten(Event):
+    """The memory was retracted: kept sealed, recalled by nobody, can be restored."""
+
+    KIND: ClassVar[str] = "memory.forgotten"
+
+    reason: Name | None = None
+
+
+class Restored(Event):
+    """A forgotten memory is recalled again."""
+
+    KIND: ClassVar[str] = "memory.restored"
+
+    reason: Name | None = None
+
+
+class ViewsRebuilt(Event):
+    """The read models were rebuilt from the log, in clear: digests before and after, by view."""
+
+    KIND: ClassVar[str] = "views.rebuilt"
+    CLEAR: ClassVar[bool] = True
+
+    reason: Name
+    before: dict[str, str]
+    after: dict[str, str]
+
+
+class Hit(BaseModel):
+    """One hit of a recall as it is put on record: which memory, up to which event, and its scores.
+
+    `scores` are float16, little-endian, in the order of `Recalled.stages`; NaN where a stage had none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    memory: StreamId
+    head: Annotated[int, Field(ge=0)]
+    scores: bytes
+
+
+class Recalled(Event):
+    """A question was answered, in the access log.
+
+    `log_size` and `log_root` name the state of the memory log it was answered from, `pipeline` the
+    fingerprint of the ranking, `degraded` what was missing.
+    """
+
+    KIND: ClassVar[str] = "memory.recalled"
+
+    query: str
+    namespaces: tuple[Name, ...]
+    limit: Annotated[int, Field(ge=1)]
+    hits: tuple[Hit, ...]
+    stages: tuple[Word, ...]
+    pipeline: str
+    degraded: tuple[str, ...] = ()
+    log_size: Annotated[int, Field(ge=0)]
+    log_root: Hash
+
+
+class Read(Event):
+    """The text of one memory, or its history, was read by name. In the access log."""
+
+    KIND: ClassVar[str] = "memory.read"
+
+    memory: StreamId
+    verb: Word
+    log_size: Annotated[int, Field(ge=0)]
+    log_root: Hash
+
+
+REGISTRY: dict[tuple[str, int], type[Event]] = {
+    (kind.KIND, kind.SCHEMA): kind
+    for kind in (
+        LogCreated,
+        Stored,
+        Reinforced,
+        Superseded,
+        Forgotten,
+        Restored,
+        ViewsRebuilt,
+        Recalled,
+        Read,
+    )
+}
+
+
+def body_of(event: Event) -> dict[str, Any]:
+    """The fields of an event as they are written: those that differ from their defaults."""
+    return event.model_dump(exclude_defaults=True)
+
+
+def event_from(kind: str, schema: int, body: dict[str, Any]) -> Event:
+    """The event of a registered kind and schema. Raises LogDamaged for a body that is not one."""
+    known = REGISTRY.get((kind, schema))
+    if known is None:
+        raise LogDamaged(f"{kind!r} schema {schema} is not a kind of event this release writes")
+    try:
+        return known.model_validate(_tuples(body))
+    except ValueError as error:
+        raise LogDamaged(f"the body of a {kind} event is not one: {error}") from error
+
+
+def _tuples(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}

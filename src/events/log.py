@@ -1,0 +1,139 @@
+"""A log of events: drafts are sealed and appended, events are read back opened and checked."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..errors import LogDamaged, NotFound
+from .claims import Claim, Release, release, take
+from .commit import GroupCommit
+from .driver import Datastore
+from .envelope import stream_of
+from .kinds import Event
+from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
+from .recorder import PLACES, Identity, LogRecorder, Tip
+from .signing import Signer
+from .vault import DataKey, Vault
+
+PAGE = 500
+
+
+class Append(NamedTuple):
+    """What one command asks to happen: drafts, what they claim and what they give up, all or nothing."""
+
+    drafts: tuple[Draft, ...]
+    claims: tuple[Claim, ...] = ()
+    releases: tuple[Release, ...] = ()
+
+
+class Log:
+    """One log of this installation. Events come out only after they were verified."""
+
+    def __init__(
+        self, datastore: Datastore, identity: Identity, commits: GroupCommit, signer: Signer | None, kek: bytes | None
+    ) -> None:
+        self.name = identity.name
+        self.origin = identity.origin
+        self.recorder = LogRecorder(datastore, identity, commits, signer)
+        self._datastore = datastore
+        self._commits = commits
+        self._vault = None if kek is None else Vault(datastore, kek, identity.number, identity.origin)
+        self._mapper = EventMapper(identity.name, identity.origin, self._data_key)
+
+    @property
+    def tip(self) -> Tip:
+        """Up to where this process has verified the log."""
+        return self.recorder.tip
+
+    def follow(self) -> Tip:
+        """Verify what others have appended, and return the tip after it."""
+        return self.recorder.follow()
+
+    # ---- appending
+
+    def new_stream(self) -> tuple[bytes, bytes]:
+        """The id of a stream that does not exist yet, and the nonce its first event must carry."""
+        nonce = secrets.token_bytes(16)
+        return stream_of(self.origin, nonce), nonce
+
+    def opening(self, stream: bytes, event: Event) -> Draft:
+        """A draft that opens a stream: at revision 0, with a data key of its own unless the event is in clear."""
+        if event.CLEAR or self._vault is None:
+            return Draft(stream, 0, event)
+        key, wrapped = self._vault.create(stream)
+        return Draft(stream, 0, event, key, wrapped)
+
+    def following(self, stream: bytes, event: Event, revision: int = NEXT) -> Draft:
+        """A draft for an existing stream, at this revision or wherever the stream ends."""
+        return Draft(stream, revision, event, None if event.CLEAR else self._data_key(stream))
+
+    def append(self, request: Append, *, durable: bool = True) -> range:
+        """Append the drafts, all or none, and return their positions.
+
+        Raises Claimed, RevisionConflict or StreamErased where the state of the log says no.
+        """
+        sealed = [self._mapper.to_stored_event(draft) for draft in request.drafts]
+        return self._commits.run(lambda cursor: self._append(cursor, sealed, request), durable=durable)
+
+    def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> range:
+        positions = self.recorder._insert_events(cursor, sealed)
+        for given in request.releases:
+            release(cursor, given)
+        for claim in request.claims:
+            take(cursor, claim, self.recorder.identity.number * PLACES + positions[claim.draft])
+        return range(positions[0], positions[-1] + 1)
+
+    # ---- reading
+
+    def events_of(self, stream: bytes, *, upto: int | None = None) -> list[LoggedEvent]:
+        """The events of a stream in order, signatures and commitments checked; up to a revision where one is given."""
+        with self._datastore.transaction(commit=False) as cursor:
+            reads = self.recorder.stream_events(cursor, stream, lte=upto)
+        return [self._mapper.to_domain_event(read) for read in reads]
+
+    def event_at(self, position: int) -> LoggedEvent:
+        """The event at a position, signature and commitment checked. Raises NotFound past the end."""
+        with self._datastore.transaction(commit=False) as cursor:
+            read = self.recorder.at(cursor, position)
+        if read is None:
+            raise NotFound(f"The {self.name} log has no position {position}.")
+        return self._mapper.to_domain_event(read)
+
+    def pages(self, after: int, upto: int) -> Iterator[list[LoggedEvent]]:
+        """The events from position `after` + 1 to `upto`, which must be verified, a page at a time."""
+        while after < upto:
+            reads = self.recorder.select_notifications(after, PAGE, stop=upto, inclusive_of_start=False)
+            if not reads:
+                raise self.recorder.damaged(after + 1, "the entry is missing")
+            yield [self._mapper.to_domain_event(read) for read in reads]
+            after = reads[-1].id
+
+    def find(self, event_id: bytes) -> LoggedEvent:
+        """The event with this id. Raises NotFound."""
+        with self._datastore.transaction(commit=False) as cursor:
+            row = cursor.execute(
+                "SELECT place FROM entry WHERE log = ? AND id = ?", (self.recorder.identity.number, event_id)
+            ).fetchone()
+        if row is None:
+            raise NotFound(f"The {self.name} log has no event {event_id.hex()}.")
+        return self.event_at(row[0] % PLACES)
+
+    def open_read(self, read: Any) -> LoggedEvent:
+        """The event of an entry that the recorder has read."""
+        return self._mapper.to_domain_event(read)
+
+    def data_keys(self, cursor: Any) -> Iterator[bytes]:
+        """The streams that have a data key, each key opened. Raises LogDamaged for one that does not open."""
+        if self._vault is None:
+            raise LogDamaged("This log was opened without the key that opens its payloads.")
+        rows = cursor.execute(
+            "SELECT stream, generation, wrapped FROM data_key WHERE log = ?", (self.recorder.identity.number,)
+        )
+        for stream, generation, wrapped in rows.fetchall():
+            self._vault.unwrap(stream, generation, wrapped)
+            yield stream
+
+    def _data_key(self, stream: bytes) -> DataKey | None:
+        return None if self._vault is None else self._vault.find(stream)

@@ -1,0 +1,183 @@
+"""Between events and what the log stores of them: id, data key, commitment and sealed payload."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import Mapper, Notification, StoredEvent, Transcoder
+
+from ..errors import LogDamaged, Refused
+from .canonical import NotCanonical, decode_body, encode_body
+from .envelope import CLEAR, XCHACHA20_POLY1305, Header, stream_of
+from .kinds import REGISTRY, Event, body_of, event_from
+from .sealing import SealBroken, seal, unseal
+from .vault import DataKey
+
+FindKey = Callable[[bytes], DataKey | None]
+
+NEXT = -1  # the revision of a draft that goes wherever the stream ends
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event about to be appended: to which stream, at which revision (or NEXT), sealed with which key.
+
+    `wrapped` is the wrapped data key of a stream that this event opens.
+    """
+
+    stream: bytes
+    revision: int
+    event: Event
+    data_key: DataKey | None = None
+    wrapped: bytes | None = None
+
+    @property
+    def originator_id(self) -> UUID:
+        """The stream, as the library names it."""
+        return UUID(bytes=self.stream)
+
+    @property
+    def originator_version(self) -> int:
+        """The revision, as the library names it."""
+        return self.revision
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event as it stands in a log: its signed header, its leaf hash and its body."""
+
+    log: str
+    header: Header
+    leaf: bytes
+    event: Event
+
+    @property
+    def originator_id(self) -> UUID:
+        """The stream, as the library names it."""
+        return UUID(bytes=self.header.stream)
+
+    @property
+    def originator_version(self) -> int:
+        """The revision, as the library names it."""
+        return self.header.revision
+
+
+@dataclass(frozen=True)
+class SealedEvent(StoredEvent):
+    """What the recorder signs: the library's stored event (topic is the kind, state the payload) and our header fields."""
+
+    id: bytes
+    schema: int
+    cipher: int
+    commitment: bytes
+    wrapped: bytes | None
+
+
+@dataclass(frozen=True)
+class EntryRead(Notification):
+    """A stored event as the recorder read it (its id is the position), with what the mapper needs to open it."""
+
+    header: Header
+    leaf: bytes
+
+
+class CanonicalTranscoder(Transcoder):
+    """Bodies as canonical MessagePack: no types looked up by name, nothing imported."""
+
+    def encode(self, obj: Any) -> bytes:
+        """The canonical bytes of a body. Raises Refused for a value they can't hold."""
+        try:
+            return encode_body(obj)
+        except NotCanonical as error:
+            raise Refused(f"This can't be stored: {error}.") from error
+
+    def decode(self, data: bytes) -> Any:
+        """The body in these bytes. Raises NotCanonical for any other encoding of it."""
+        return decode_body(data)
+
+
+class EventMapper(Mapper[UUID]):
+    """Seals drafts and opens what the recorder read, for one log and the closed registry of kinds."""
+
+    def __init__(self, log: str, origin: bytes, find_key: FindKey) -> None:
+        super().__init__(CanonicalTranscoder())
+        self._log = log
+        self._origin = origin
+        self._find_key = find_key
+
+    def to_stored_event(self, domain_event: Any) -> SealedEvent:
+        """The draft as the recorder signs it. Raises Refused for an unregistered kind or a body that can't be kept."""
+        draft: Draft = domain_event
+        event = draft.event
+        if REGISTRY.get((event.KIND, event.SCHEMA)) is not type(event):
+            raise Refused(f"{type(event).__name__} is not a registered kind of event.")
+        event_id = new_id()
+        payload, commitment = self._close(draft, event_id, self.transcoder.encode(body_of(event)))
+        return SealedEvent(
+            originator_id=draft.originator_id,
+            originator_version=draft.revision,
+            topic=event.KIND,
+            state=payload,
+            id=event_id,
+            schema=event.SCHEMA,
+            cipher=CLEAR if event.CLEAR else XCHACHA20_POLY1305,
+            commitment=commitment,
+            wrapped=draft.wrapped,
+        )
+
+    def to_domain_event(self, stored_event: StoredEvent) -> LoggedEvent:
+        """The event the recorder read. Raises LogDamaged, naming the position, where it does not open."""
+        read: EntryRead = stored_event  # type: ignore[assignment]
+        header = read.header
+        try:
+            body = self.transcoder.decode(self._open(read))
+            event = event_from(header.kind, header.schema, body)
+        except (SealBroken, NotCanonical, LogDamaged) as error:
+            raise self._damaged(header, str(error)) from error
+        if header.revision == 0 and (event.nonce is None or stream_of(header.origin, event.nonce) != header.stream):
+            raise self._damaged(header, "the stream's id is not that of its first event")
+        return LoggedEvent(self._log, header, read.leaf, event)
+
+    def _close(self, draft: Draft, event_id: bytes, plaintext: bytes) -> tuple[bytes, bytes]:
+        if draft.event.CLEAR:
+            return plaintext, b""
+        if draft.data_key is None:
+            raise Refused(f"{draft.event.KIND} needs the data key of its stream.")
+        generation, key = draft.data_key
+        return seal(key, plaintext, event_id=event_id, origin=self._origin, stream=draft.stream, generation=generation)
+
+    def _open(self, read: EntryRead) -> bytes:
+        header = read.header
+        if header.cipher == CLEAR:
+            return read.state
+        data_key = self._find_key(header.stream)
+        if data_key is None:
+            raise SealBroken("its data key is gone")
+        return unseal(
+            data_key.key,
+            read.state,
+            event_id=header.id,
+            origin=header.origin,
+            stream=header.stream,
+            commitment=header.commitment,
+        )
+
+    def _damaged(self, header: Header, what: str) -> LogDamaged:
+        return LogDamaged(
+            f"{self._log} log, position {header.position}: {what}. {LogDamaged.remedy}",
+            log=self._log,
+            position=header.position,
+        )
+
+
+def new_id() -> bytes:
+    """A UUIDv7 (RFC 9562 section 5.7): 48 bit milliseconds, then random."""
+    value = bytearray((time.time_ns() // 1_000_000).to_bytes(6, "big") + os.urandom(10))
+    value[6] = 0x70 | value[6] & 0x0F
+    value[8] = 0x80 | value[8] & 0x3F
+    return bytes(value)

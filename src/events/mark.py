@@ -1,0 +1,128 @@
+"""The mark: up to where this installation has verified its logs, kept outside the store."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import LogBehindMark
+from .canonical import NotCanonical, decode_body, encode_body
+from .merkle import Frontier
+
+SLOT_BYTES = 8192
+_CONTEXT = b"tallystick/mark/v1\0"
+
+
+class Marked(NamedTuple):
+    """What the mark says: a frontier by origin, and at the last close the stamps of the files and the digest of the views."""
+
+    number: int
+    frontiers: Mapping[bytes, Frontier]
+    closed: Mapping[str, Any]
+
+
+NOTHING = Marked(0, {}, {})
+
+
+class Mark:
+    """Two checksummed slots in one file, written in turn, in place, under a lock; never moved back.
+
+    A slot torn by a crash leaves the other one. Moving the mark costs no fsync: it is only ever behind
+    the log, and the events past it are verified at the next open. `close` waits for the disk.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "mark"
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._holding = os.open(directory / "held", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+    def read(self) -> Marked:
+        """What the mark says now; NOTHING where it was never written."""
+        slots = [_read_slot(os.pread(self._descriptor, SLOT_BYTES, place)) for place in (0, SLOT_BYTES)]
+        return max((slot for slot in slots if slot), default=NOTHING, key=lambda slot: slot.number)
+
+    def advance(self, frontiers: Mapping[bytes, Frontier]) -> None:
+        """Move the mark to these frontiers where they are further. Raises LogBehindMark for a second history."""
+        with self._locked():
+            marked = self.read()
+            further = {o: f for o, f in frontiers.items() if _is_further(f, marked.frontiers.get(o))}
+            if further:
+                self._write(marked, {**marked.frontiers, **further}, {})
+
+    def close(self, closed: Mapping[str, Any]) -> None:
+        """Write down how the files were left, and wait for the disk."""
+        with self._locked():
+            marked = self.read()
+            self._write(marked, marked.frontiers, closed)
+            os.fsync(self._descriptor)
+
+    def hold(self) -> bool:
+        """Say that this process has the store open. True when no other process has."""
+        try:
+            fcntl.flock(self._holding, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self._holding, fcntl.LOCK_SH)
+            return False
+        return True
+
+    def share(self) -> None:
+        """Let other processes open the store too."""
+        fcntl.flock(self._holding, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """Close the mark's files; the locks go with them."""
+        os.close(self._descriptor)
+        os.close(self._holding)
+
+    def _write(self, marked: Marked, frontiers: Mapping[bytes, Frontier], closed: Mapping[str, Any]) -> None:
+        number = marked.number + 1
+        slot = _slot(Marked(number, frontiers, closed))
+        os.pwrite(self._descriptor, slot, SLOT_BYTES * (number % 2))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+def _is_further(frontier: Frontier, marked: Frontier | None) -> bool:
+    if marked is None or frontier.size > marked.size:
+        return True
+    if frontier.size == marked.size and frontier.root() != marked.root():
+        raise LogBehindMark("The log is not the one this installation verified before: two histories of one size.")
+    return False
+
+
+def _slot(marked: Marked) -> bytes:
+    body = encode_body(
+        {
+            "number": marked.number,
+            "logs": [[origin, f.size, list(f.hashes)] for origin, f in marked.frontiers.items()],
+            "closed": dict(marked.closed),
+        }
+    )
+    framed = len(body).to_bytes(4, "big") + body
+    if len(framed) + 32 > SLOT_BYTES:
+        raise ValueError("the mark outgrew its slot")
+    return framed + hashlib.sha256(_CONTEXT + framed).digest()
+
+
+def _read_slot(data: bytes) -> Marked | None:
+    size = int.from_bytes(data[:4], "big") + 4
+    framed, checksum = data[:size], data[size : size + 32]
+    if not data or hashlib.sha256(_CONTEXT + framed).digest() != checksum:
+        return None
+    try:
+        body: Any = decode_body(framed[4:])
+        frontiers = {o: Frontier(n, tuple(hashes)) for o, n, hashes in body["logs"]}
+    except (NotCanonical, KeyError, ValueError, TypeError):
+        return None
+    return Marked(body["number"], frontiers, body["closed"])

@@ -1,0 +1,166 @@
+"""Sealing of payloads: only the holder of a stream's data key reads them, and deleting it is for ever."""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b, sha256
+
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_ABYTES,
+    crypto_aead_xchacha20poly1305_ietf_decrypt,
+    crypto_aead_xchacha20poly1305_ietf_encrypt,
+    crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
+)
+from nacl.exceptions import CryptoError
+
+KEY_BYTES = 32
+EVENT_ID_BYTES = 16
+ORIGIN_BYTES = 32
+STREAM_BYTES = 16
+GENERATION_BYTES = 4
+
+DATA_KEY_CONTEXT = b"tallystick/data-key/v1\0"
+PAYLOAD_CONTEXT = b"tallystick/payload/v1\0"
+COMMITMENT_CONTEXT = b"tallystick/commitment/v1\0"
+EVENT_SECRETS_PERSON = b"tally.event.v1"
+
+_NONCE_BYTES = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+_TAG_BYTES = crypto_aead_xchacha20poly1305_ietf_ABYTES
+
+_BROKEN = "the sealed bytes were changed, moved, or sealed with another key: run `tallystick verify`"
+
+
+class SealBroken(ValueError):
+    """Sealed bytes were changed, belong to another place, or were sealed with another key."""
+
+
+def new_data_key() -> bytes:
+    """Return 32 random bytes, the data key of one stream."""
+    return os.urandom(KEY_BYTES)
+
+
+def wrap(kek: bytes, data_key: bytes, *, origin: bytes, stream: bytes, generation: int) -> bytes:
+    """Return the 32-byte data key sealed under the 32-byte key-encryption key, for this stream only.
+
+    nonce24 || ciphertext || tag of XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03), 72 bytes. Associated
+    data: DATA_KEY_CONTEXT || origin || stream || uint32be generation. Raises ValueError for a wrong length.
+    """
+    _require_length("data key", data_key, KEY_BYTES)
+    return _encrypt(kek, data_key, _stream_context(origin, stream, generation))
+
+
+def unwrap(kek: bytes, wrapped: bytes, *, origin: bytes, stream: bytes, generation: int) -> bytes:
+    """Return the data key that `wrap` sealed for this stream and generation.
+
+    Raises SealBroken if it was changed, is of another place or under another key, and ValueError
+    for an argument of a wrong length.
+    """
+    data_key = _decrypt(kek, wrapped, _stream_context(origin, stream, generation))
+    if len(data_key) != KEY_BYTES:
+        raise SealBroken(f"a data key is {KEY_BYTES} bytes, not {len(data_key)}: restore it from a backup")
+    return data_key
+
+
+def event_secrets(data_key: bytes, event_id: bytes) -> tuple[bytes, bytes]:
+    """Return the key and the salt of one event, 32 bytes each; nothing of them is stored.
+
+    The two halves of BLAKE2b-512 (RFC 7693) of the 16-byte event id, keyed with the data key and
+    personalised with EVENT_SECRETS_PERSON. Raises ValueError for a wrong length.
+    """
+    _require_length("data key", data_key, KEY_BYTES)
+    _require_length("event id", event_id, EVENT_ID_BYTES)
+    secrets = blake2b(event_id, key=data_key, person=EVENT_SECRETS_PERSON).digest()
+    return secrets[:KEY_BYTES], secrets[KEY_BYTES:]
+
+
+def commitment(salt: bytes, plaintext: bytes) -> bytes:
+    """Return the 32 bytes that bind a plaintext without telling it.
+
+    SHA-256(COMMITMENT_CONTEXT || salt || plaintext): a hash commitment. The cipher does not commit to
+    its key, so one ciphertext can be made to open as two texts; this can't. Raises ValueError if the
+    salt is not 32 bytes.
+    """
+    _require_length("salt", salt, KEY_BYTES)
+    return sha256(COMMITMENT_CONTEXT + salt + plaintext).digest()
+
+
+def seal(
+    data_key: bytes, plaintext: bytes, *, event_id: bytes, origin: bytes, stream: bytes, generation: int
+) -> tuple[bytes, bytes]:
+    """Return the payload that only `data_key` opens, in this place only, and the commitment to its plaintext.
+
+    Payload: uint32be generation || nonce24 || ciphertext || tag, 44 bytes longer than the plaintext.
+    Associated data: PAYLOAD_CONTEXT || event_id || origin || stream || uint32be generation.
+    Raises ValueError for an argument of a wrong length.
+    """
+    key, salt = event_secrets(data_key, event_id)
+    prefix = _uint32(generation)
+    context = _event_context(event_id, origin, stream) + prefix
+    return prefix + _encrypt(key, plaintext, context), commitment(salt, plaintext)
+
+
+def unseal(
+    data_key: bytes, payload: bytes, *, event_id: bytes, origin: bytes, stream: bytes, commitment: bytes
+) -> bytes:
+    """Return the plaintext that `seal` sealed for this place and this commitment.
+
+    Raises SealBroken if the payload was changed, is of another place, under another key or not
+    what the commitment binds, and ValueError for an argument of a wrong length.
+    """
+    key, salt = event_secrets(data_key, event_id)
+    context = _event_context(event_id, origin, stream) + payload[:GENERATION_BYTES]
+    plaintext = _decrypt(key, payload[GENERATION_BYTES:], context)
+    if not _opens(commitment, salt, plaintext):
+        raise SealBroken("the payload opens, but to another text than was committed to: do not use it")
+    return plaintext
+
+
+def generation_of(payload: bytes) -> int:
+    """Return the generation of the data key that sealed the payload; SealBroken if it is too short."""
+    if len(payload) < GENERATION_BYTES + _NONCE_BYTES + _TAG_BYTES:
+        raise SealBroken(f"{len(payload)} bytes are too few for a sealed payload: restore it from a backup")
+    return int.from_bytes(payload[:GENERATION_BYTES], "big")
+
+
+def _opens(expected: bytes, salt: bytes, plaintext: bytes) -> bool:
+    return commitment(salt, plaintext) == expected
+
+
+def _stream_context(origin: bytes, stream: bytes, generation: int) -> bytes:
+    _require_length("origin", origin, ORIGIN_BYTES)
+    _require_length("stream", stream, STREAM_BYTES)
+    return DATA_KEY_CONTEXT + origin + stream + _uint32(generation)
+
+
+def _event_context(event_id: bytes, origin: bytes, stream: bytes) -> bytes:
+    _require_length("origin", origin, ORIGIN_BYTES)
+    _require_length("stream", stream, STREAM_BYTES)
+    return PAYLOAD_CONTEXT + event_id + origin + stream
+
+
+def _encrypt(key: bytes, plaintext: bytes, context: bytes) -> bytes:
+    _require_length("key", key, KEY_BYTES)
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, context, nonce, key)
+
+
+def _decrypt(key: bytes, sealed: bytes, context: bytes) -> bytes:
+    _require_length("key", key, KEY_BYTES)
+    if len(sealed) < _NONCE_BYTES + _TAG_BYTES:
+        raise SealBroken(f"{len(sealed)} sealed bytes are too few to open: restore them from a backup")
+    nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+    try:
+        return crypto_aead_xchacha20poly1305_ietf_decrypt(ciphertext, context, nonce, key)
+    except CryptoError as broken:
+        raise SealBroken(_BROKEN) from broken
+
+
+def _uint32(generation: int) -> bytes:
+    if not 0 <= generation < 1 << 8 * GENERATION_BYTES:
+        raise ValueError(f"generation {generation} does not fit in 32 bits: generations count up from 0")
+    return generation.to_bytes(GENERATION_BYTES, "big")
+
+
+def _require_length(name: str, value: bytes, length: int) -> None:
+    if len(value) != length:
+        raise ValueError(f"the {name} is {len(value)} bytes, not {length}: check where it was read from")

@@ -1,0 +1,64 @@
+"""The data keys of a log's streams: made, wrapped, found and remembered for a while."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from ..errors import LogDamaged
+from .driver import Datastore
+from .sealing import SealBroken, new_data_key, unwrap, wrap
+
+REMEMBERED = 4096
+FIRST_GENERATION = 1
+
+
+class DataKey(NamedTuple):
+    """The key that seals one stream, and the generation of its wrapping."""
+
+    generation: int
+    key: bytes
+
+
+class Vault:
+    """Data keys, random, one for each stream, wrapped by the KEK and kept in log.db."""
+
+    def __init__(self, datastore: Datastore, kek: bytes, number: int, origin: bytes) -> None:
+        self._datastore = datastore
+        self._kek = kek
+        self._number = number
+        self._origin = origin
+        self._remembered: OrderedDict[bytes, DataKey] = OrderedDict()
+
+    def create(self, stream: bytes) -> tuple[DataKey, bytes]:
+        """A new data key for a new stream, and its wrapped form for log.db."""
+        key = DataKey(FIRST_GENERATION, new_data_key())
+        wrapped = wrap(self._kek, key.key, origin=self._origin, stream=stream, generation=key.generation)
+        return key, wrapped
+
+    def find(self, stream: bytes) -> DataKey | None:
+        """The data key of a stream, or None where it has none. Raises LogDamaged where it can't be unwrapped."""
+        known = self._remembered.get(stream)
+        if known is None:
+            with self._datastore.transaction(commit=False) as cursor:
+                row = cursor.execute(
+                    "SELECT generation, wrapped FROM data_key WHERE log = ? AND stream = ?", (self._number, stream)
+                ).fetchone()
+            if row is None:
+                return None
+            known = self.unwrap(stream, *row)
+            self._remember(stream, known)
+        return known
+
+    def unwrap(self, stream: bytes, generation: Any, wrapped: Any) -> DataKey:
+        """The data key in these columns of log.db. Raises LogDamaged where they are not one."""
+        try:
+            key = unwrap(self._kek, wrapped, origin=self._origin, stream=stream, generation=generation)
+        except (SealBroken, TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise LogDamaged(f"The data key of stream {stream.hex()} does not open: {error}. {LogDamaged.remedy}") from error
+        return DataKey(generation, key)
+
+    def _remember(self, stream: bytes, key: DataKey) -> None:
+        self._remembered[stream] = key
+        if len(self._remembered) > REMEMBERED:
+            self._remembered.popitem(last=False)

@@ -1,0 +1,1 @@
+"""What it adds up to: disposable read models."""

@@ -1,0 +1,202 @@
+"""The words of a text, ready for the lexical index.
+
+A token holds only a-z, 0-9, letters and digits beyond ASCII and the marks that belong to them, so FTS5
+with `tokenize='ascii'` takes it as one term and never as syntax. The same Unicode tables (Python's) and
+the same stemmer (snowballstemmer's) give the same tokens.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+LONGEST_TOKEN = 64
+"""Characters of a token; the rest of a longer word is cut off."""
+
+STOP_WORDS = frozenset(
+    """
+    a about am an and any are as at be been being but by can could did do does doing for from had has have
+    having he her hers him his how i if in into is it its me my no nor not of on or our ours she should so
+    some such than that the their theirs them then there these they this those to too us very was we were
+    what when where which while who whom whose why with would you your yours
+    arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt shouldnt wasnt werent wont wouldnt
+    """.split()
+)
+"""English function words. Left out on purpose: "may" and "will", which are names as well."""
+
+_CACHED = 32768
+_LETTER = r"A-Za-z0-9_\x80-\U0010ffff"  # after folding, all that is left beyond ASCII belongs to words
+_CHUNK = re.compile(rf"[{_LETTER}]+(?:['./-][{_LETTER}]+)*")
+_JOINT = re.compile(r"[_'-]")
+_CONTRACTION = re.compile(r"'(?:s|m|d|ll|re|ve)(?![a-z0-9])", re.IGNORECASE)
+_NOT = re.compile(r"n't$", re.IGNORECASE)
+_ASCII_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_OTHER_PIECE = re.compile(r"[0-9]+|[A-Za-z\x80-\U0010ffff]+")
+
+_HAN = r"\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KANA = r"\u302a-\u302f\u3041-\u309f\u30a1-\u30fa\u30fc-\u312f\u31a0-\u31bf\u31f0-\u31ff"
+_HANGUL = r"\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff"
+_CJK = _HAN + _KANA + _HANGUL
+_THAI_LAO = r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf"
+_KHMER = r"\u1780-\u17d3\u17d7-\u17dd"
+_MYANMAR = r"\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\uaa60-\uaa7f"
+_SOUTH_EAST = _THAI_LAO + _KHMER + _MYANMAR
+_UNSPACED = re.compile(f"[{_CJK}{_SOUTH_EAST}]")
+_RUN = re.compile(f"[{_CJK}]+|[{_SOUTH_EAST}]+|[^{_CJK}{_SOUTH_EAST}]+")
+_LONE_HAN = re.compile(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
+_MARK = (
+    r"\u302a-\u302f\u3099\u309a\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece"
+    r"\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f"
+    r"\u109a-\u109d\u17b4-\u17d3\u17dd"
+)
+_UNIT = re.compile(f".[{_MARK}]*")
+
+_MARK_RUN = re.compile(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
+_ACCENTS = (
+    (0x0300, 0x036F), (0x0483, 0x0489), (0x0591, 0x05C7), (0x0610, 0x061A), (0x064B, 0x065F),
+    (0x0670, 0x0670), (0x06D6, 0x06ED), (0x0711, 0x074A), (0x0898, 0x08FF), (0x1AB0, 0x1AFF),
+    (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE00, 0xFE2F), (0xE0100, 0xE01EF),
+)  # fmt: skip
+_SPELLINGS = {
+    "ß": "ss", "ẞ": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L",
+    "đ": "d", "Đ": "D", "ħ": "h", "Ħ": "H", "ŧ": "t", "Ŧ": "T", "ı": "i",
+    "ى": "ي", "ی": "ي", "ک": "ك", "\u0640": "",
+    "‘": "'", "’": "'", "ʼ": "'", "׳": "'", "‐": "-", "\u200b": " ",
+}  # fmt: skip
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens to index a text under, repeated as often as they occur.
+
+    Compatibility forms, case and accents are folded, vowel points and tatweel dropped, English stop words
+    dropped (unless there is nothing else) and English endings stemmed. An identifier gives its parts and
+    itself joined up: fooBar, foo_bar and foo-bar all give foo, bar, foobar. Scripts written without spaces
+    give every character and every overlapping pair; a character keeps its combining marks.
+
+    Never raises. The time is linear in the length of the text.
+    """
+    return _tokens(text, False, False) or _tokens(text, False, True)
+
+
+def query_tokens(text: str) -> list[str]:
+    """The tokens to look for: as `tokens` makes them, each once, in order.
+
+    Of scripts written without spaces a query asks for pairs alone, which are more telling, except where a
+    run is one character long or a single Chinese character stands between kana or Hangul.
+    """
+    return list(dict.fromkeys(_tokens(text, True, False) or _tokens(text, True, True)))
+
+
+def _tokens(text: str, asked: bool, keep: bool) -> list[str]:
+    """Tokens of a query (`asked`) or a document, stop words included or not (`keep`)."""
+    found: list[str] = []
+    for chunk in _CHUNK.findall(text if text.isascii() else _fold(text)):
+        found += (_known if len(chunk) <= LONGEST_TOKEN else _chunk_tokens)(chunk, asked, keep)
+    return found
+
+
+class _Folding(dict[int, str]):
+    """What each character becomes after NFKD, worked out when first met.
+
+    The entries stay fewer than the characters Unicode assigns.
+    """
+
+    def __missing__(self, code: int) -> str:
+        category = unicodedata.category(chr(code))
+        if category in ("Cn", "Co", "Cs"):
+            return " "
+        self[code] = _folded(chr(code), category)
+        return self[code]
+
+
+def _folded(character: str, category: str) -> str:
+    """One character beyond ASCII: its plain spelling, nothing for an accent, a space for a separator."""
+    if character in _SPELLINGS:
+        return _SPELLINGS[character]
+    if category == "Cf":
+        return ""
+    if category[0] == "M":
+        accent = any(first <= ord(character) <= last for first, last in _ACCENTS)
+        return "" if accent else character
+    if category == "Nd":
+        return str(unicodedata.digit(character))
+    return character if character.isalnum() else " "
+
+
+_FOLDING = _Folding({code: chr(code) for code in range(128)})
+
+
+def _fold(text: str) -> str:
+    """The text in plain spelling, case kept; beyond ASCII it holds only letters, digits and their marks.
+
+    Accents go in Latin, Greek, Cyrillic, Hebrew, Arabic and Syriac; marks of other scripts (Thai tones,
+    Indic vowels, Japanese voicing) make other words and stay. Runs of more than 30 marks are cut, as in the
+    Stream-Safe Text Format (Unicode Standard Annex 15, section 13): sorting them takes quadratic time.
+    """
+    decomposed = unicodedata.normalize("NFKD", _MARK_RUN.sub(r"\1 ", text))
+    return unicodedata.normalize("NFC", decomposed.translate(_FOLDING))
+
+
+def _chunk_tokens(chunk: str, asked: bool, keep: bool) -> list[str]:
+    """Tokens of a piece of folded text without spaces in it."""
+    if chunk.isascii() or not _UNSPACED.search(chunk):
+        return _compound_tokens(chunk, keep)
+    found: list[str] = []
+    for run in _RUN.findall(chunk):
+        found += _pair_tokens(run, asked) if _UNSPACED.match(run) else _compound_tokens(run, keep)
+    return found
+
+
+_known = lru_cache(_CACHED)(_chunk_tokens)
+
+
+def _pair_tokens(run: str, asked: bool) -> list[str]:
+    """Characters and overlapping pairs of a run of a script written without spaces."""
+    units = _UNIT.findall(run)
+    if len(units) == 1:
+        return [run[:LONGEST_TOKEN]]
+    singles = _LONE_HAN.findall(run) if asked else [unit[:LONGEST_TOKEN] for unit in units]
+    return singles + [(first + second)[:LONGEST_TOKEN] for first, second in pairwise(units)]
+
+
+def _compound_tokens(chunk: str, keep: bool) -> list[str]:
+    """Tokens of a word, identifier, dotted name or path: its parts, each name joined up, all joined up."""
+    names = [name for part in chunk.replace("/", ".").split(".") if (name := _parts(part))]
+    words = [part for name in names for part in name]
+    words += ["".join(name) for name in names if len(name) > 1]
+    if len(names) > 1:
+        words.append("".join(part for name in names for part in name))
+    return [_stem(word[:LONGEST_TOKEN]) for word in words if keep or word not in STOP_WORDS]
+
+
+def _parts(name: str) -> list[str]:
+    """The lower-case parts of one name: split at _ - ' and between humps, letters and digits.
+
+    The possessive 's and other endings after an apostrophe are dropped; "don't" is one part.
+    """
+    name = _CONTRACTION.sub("", name)
+    name = _NOT.sub("nt", name)
+    return [part.casefold() for run in _JOINT.split(name) for part in _humps(run)]
+
+
+def _humps(run: str) -> list[str]:
+    """Split letters from digits and humps from each other, unless that would shred a hash or a key.
+
+    More than three parts of fewer than 2.5 characters on average carry no words.
+    """
+    parts: list[str] = (_ASCII_PIECE if run.isascii() else _OTHER_PIECE).findall(run)
+    return [run] if len(parts) > 3 and len(run) < 2.5 * len(parts) else parts
+
+
+@lru_cache(_CACHED)
+def _stem(word: str) -> str:
+    """The English stem (Snowball) of an ASCII word; anything else as it is."""
+    if not (word.isascii() and word.isalpha()):
+        return word
+    # Kept out of start-up: the package imports the stemmers of every language. Named by its module, since
+    # the package itself hands out PyStemmer's, of another version, where that is installed.
+    from snowballstemmer.english_stemmer import EnglishStemmer  # noqa: PLC0415
+
+    return str(EnglishStemmer().stemWord(word))
