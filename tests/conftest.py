@@ -48,7 +48,7 @@ def home(_session_home: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of test data: TALLYSTICK_SHARED, else `shared` beside the checkout. Skips if there is none."""
+    """The folder of test data: TALLYSTICK_SHARED, else `shared` beside the checkout. Skips if absent."""
     if not SHARED.is_dir():
         pytest.skip(f"no test data at {SHARED}: set TALLYSTICK_SHARED to the folder with vectors/ and data/")
     return SHARED

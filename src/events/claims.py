@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from typing import Any, NamedTuple
 
 from ..errors import Refused
+from .kinds import Stored
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS claim (tag BLOB PRIMARY KEY, place INTEGER NOT NULL) STRICT, WITHOUT ROWID",)
 
+PLACES = 1 << 48  # the place of an entry is log number * PLACES + position
 _CONTEXT = b"tally.claim.v1"
 
 
@@ -49,6 +52,24 @@ def claim_tag(index_key: bytes, namespace: str, kind: str, *values: str | None) 
     return mac.digest()
 
 
+def content_tag(index_key: bytes, stored: Stored) -> bytes | None:
+    """The claim on a text: equal after NFC and outer space, in one namespace, key, subject. Turns have none."""
+    if stored.thread is not None:
+        return None
+    text = unicodedata.normalize("NFC", stored.text).strip()
+    return claim_tag(index_key, stored.namespace, "content", stored.key, stored.subject, text)
+
+
+def key_tag(index_key: bytes, stored: Stored) -> bytes | None:
+    """The claim on a `key=`: its current value is one memory. None for a memory without a key."""
+    return None if stored.key is None else claim_tag(index_key, stored.namespace, "key", stored.key)
+
+
+def command_tag(index_key: bytes, namespace: str, command_id: str | None) -> bytes | None:
+    """The claim on a command id: what was done under it is done once. None for a command without one."""
+    return None if command_id is None else claim_tag(index_key, namespace, "command", command_id)
+
+
 def holder_of(cursor: Any, tag: bytes) -> tuple[bytes, int] | None:
     """The stream that holds a tag and the place of the entry that took it, or None."""
     row = cursor.execute(
@@ -61,7 +82,7 @@ def take(cursor: Any, claim: Claim, place: int) -> None:
     """Hold a tag from this place on. Raises Claimed where somebody else than expected holds it."""
     held = holder_of(cursor, claim.tag)
     if (held[0] if held else None) != claim.instead_of:
-        raise Claimed(claim.tag, *(held or (None, None)))
+        raise Claimed(claim.tag, held[0] if held else None, held[1] % PLACES if held else None)
     cursor.execute("INSERT OR REPLACE INTO claim VALUES (?, ?)", (claim.tag, place))
 
 

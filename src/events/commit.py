@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Lock, Timer
 from typing import Any, Protocol, TypeVar, cast
 
@@ -128,7 +128,9 @@ class GroupCommit:
         for work in batch:
             work.done = True
             if not committed and work.error is None:
-                work.error = Unavailable("Another command of the same transaction broke it: nothing was written. Try again.")
+                work.error = Unavailable(
+                    "Another command of the same transaction broke it: nothing was written. Try again."
+                )
 
     def _schedule(self, durable: bool) -> None:
         with self._queue:

@@ -29,7 +29,12 @@ _LIBRARY_ERRORS: tuple[tuple[type[Exception], type[persistence.PersistenceError]
 )
 # Primary result codes, https://www.sqlite.org/rescode.html
 _BUSY = {5, 6}
-_UNWRITABLE = {8: "is read-only", 10: "could not be read or written", 13: "has no room left", 14: "can't be opened"}
+_UNWRITABLE = {
+    8: "is read-only",
+    10: "could not be read or written",
+    13: "has no room left",
+    14: "can't be opened",
+}
 # Our statements are fixed, so SQLITE_ERROR (1) means that the schema they name is not there.
 _DAMAGED = {1, 11, 20, 24, 26}
 

@@ -10,16 +10,17 @@ from typing import Any, NamedTuple, Self
 
 from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, Refused, StoreIsNewer
 from . import claims, recorder, settings
+from .canonical import NotCanonical, decode_body
 from .checkpoint import Checkpoint, sign
 from .commit import GroupCommit
 from .driver import Datastore, File
 from .envelope import is_signed_by, origin_of, stream_of
 from .keys import Keys, create_keys, default_directory, load_keys
 from .kinds import LogCreated, event_from
-from .canonical import NotCanonical, decode_body
 from .log import Append, Log
 from .mapper import Draft
 from .mark import NOTHING, Mark, Marked
+from .merkle import Frontier
 from .recorder import Identity, LogRecorder, Tip
 from .signing import admit_public_key, verify
 
@@ -27,7 +28,10 @@ FORMAT = 1
 FILE = "log.db"
 LOGS = ("memory", "access")
 
-_CHECKPOINTS = "CREATE TABLE IF NOT EXISTS checkpoint (log INTEGER NOT NULL, size INTEGER NOT NULL, note BLOB NOT NULL, PRIMARY KEY (log, size)) STRICT, WITHOUT ROWID"
+_CHECKPOINTS = (
+    "CREATE TABLE IF NOT EXISTS checkpoint (log INTEGER NOT NULL, size INTEGER NOT NULL, note BLOB NOT NULL, "
+    "PRIMARY KEY (log, size)) STRICT, WITHOUT ROWID"
+)
 _SCHEMA = (*recorder.SCHEMA, *claims.SCHEMA, *settings.SCHEMA, _CHECKPOINTS)
 _ROOT_CONTEXT = b"tallystick/root/v1\0"
 _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
@@ -53,6 +57,8 @@ class Installation:
         self.mark = None if access.keys is None or access.read_only else Mark(access.keys.directory)
         self.memory, self.access = (self._log(number, name, access) for number, name in enumerate(LOGS))
         self.checked = "new"
+        self.closed_with: Mapping[str, Any] = {}
+        self.alone = True
         self._opened_at: dict[str, int] = {}
 
     @classmethod
@@ -67,7 +73,7 @@ class Installation:
         return cls.open(path, keys)
 
     @classmethod
-    def open(cls, path: Path, keys: Path | None, *, read_only: bool = False) -> Self:
+    def open(cls, path: Path, keys: Path | None) -> Self:
         """Open the store in a directory with its keys, and verify what is new, or all where that is due.
 
         Raises NotFound where there is no store, KeysMissing, StoreIsNewer, LogDamaged or LogBehindMark.
@@ -75,7 +81,7 @@ class Installation:
         found_as = stamp(path / FILE)
         store = _store_of(path)
         found = load_keys(keys or default_directory(store))
-        installation = cls(path, Access(found, found.root.public, read_only))
+        installation = cls(path, Access(found, found.root.public, False))
         try:
             installation._verify_at_open(found_as)
         except BaseException:
@@ -85,7 +91,7 @@ class Installation:
 
     @classmethod
     def audit(cls, path: Path, root: bytes | None, keys: Path | None) -> Self:
-        """Open a store to be verified: with its keys, or with the root public key alone, and with nothing checked yet."""
+        """Open a store to be verified, nothing checked yet: with its keys, or with the root public key alone."""
         store = _store_of(path)
         if root is not None:
             return cls(path, Access(None, root, True))
@@ -105,7 +111,7 @@ class Installation:
         if access.keys is not None:
             _refuse_other_keys(access.keys, identity, created)
         signer = None if access.keys is None or access.read_only else access.keys.writer
-        return Log(self.datastore, identity, self.commits, signer, access.keys and access.keys.kek)
+        return Log(self.datastore, identity, self.commits, signer, access.keys.kek if access.keys else None)
 
     def _verify_at_open(self, found_as: list[int] | None) -> None:
         """Trust the log up to the mark where nobody can have changed it since; else read and check it all."""
@@ -120,8 +126,7 @@ class Installation:
             log.follow()
             self._opened_at[log.name] = log.tip.size
         self.checked = "new" if trusted else "structure"
-        if mark is not None:
-            mark.share()
+        self.closed_with, self.alone = marked.closed, alone
 
     def _verified(self, log: LogRecorder, marked: Marked, *, trusted: bool) -> Tip:
         frontier = marked.frontiers.get(log.identity.origin)
@@ -132,15 +137,17 @@ class Installation:
             if trusted and frontier is not None and frontier.size:
                 last = log.at(cursor, frontier.size - 1)
                 return Tip(frontier, last.header.time if last else 0)
-            return _walk_to_mark(cursor, log, frontier.size if frontier else 0, frontier and frontier.root())
+            return _walk_to_mark(cursor, log, frontier)
+
+    def share(self) -> None:
+        """Let other processes open the store: what this one serves is checked."""
+        if self.mark is not None:
+            self.mark.share()
 
     # ---- closing
 
     def close(self, views: Mapping[str, Any]) -> None:
         """Flush, sign a checkpoint of what was added, and leave stamps by which the next open knows the files."""
-        if self.read_only:
-            self.abandon()
-            return
         self.commits.close()
         if any(log.tip.size > self._opened_at.get(log.name, 0) for log in self.logs):
             self.commits.run(self._checkpoint)
@@ -169,9 +176,7 @@ class Installation:
         assert self.keys is not None
         for log in self.logs:
             frontier = log.tip.frontier
-            note = sign(
-                Checkpoint(log.origin.hex(), frontier.size, frontier.root()), log.origin.hex(), self.keys.log
-            )
+            note = sign(Checkpoint(log.origin.hex(), frontier.size, frontier.root()), log.origin.hex(), self.keys.log)
             cursor.execute(
                 "INSERT OR IGNORE INTO checkpoint VALUES (?, ?, ?)",
                 (log.recorder.identity.number, frontier.size, note.encode()),
@@ -186,11 +191,11 @@ def stamp(path: Path) -> list[int] | None:
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-def _walk_to_mark(cursor: Any, log: LogRecorder, marked: int, root: bytes | None) -> Tip:
-    tip = recorder.START
+def _walk_to_mark(cursor: Any, log: LogRecorder, frontier: Frontier | None) -> Tip:
+    tip, marked = recorder.START, frontier.size if frontier else 0
     for _, tip in log.walk(cursor, tip, marked, signed=False):
         pass
-    if root is not None and tip.frontier.root() != root:
+    if frontier is not None and tip.frontier.root() != frontier.root():
         raise LogBehindMark(
             f"The {log.identity.name} log is not the one this installation verified before: its first {marked} "
             f"entries have another root. {LogDamaged.remedy}",
@@ -222,7 +227,9 @@ def _store_of(path: Path) -> bytes:
     if form is None or store is None:
         raise LogDamaged(f"{path / FILE} does not say which store it is. {LogDamaged.remedy}")
     if int.from_bytes(form, "big") > FORMAT:
-        raise StoreIsNewer(f"{path} has store format {int.from_bytes(form, 'big')} and this release knows {FORMAT}: upgrade.")
+        raise StoreIsNewer(
+            f"{path} has store format {int.from_bytes(form, 'big')} and this release knows {FORMAT}: upgrade."
+        )
     return store
 
 
@@ -270,7 +277,8 @@ def _log_created(store: bytes, name: str, keys: Keys) -> LogCreated:
 def _identity(cursor: Any, number: int, name: str, root: bytes) -> tuple[Identity, LogCreated]:
     """Who may sign a log, from its first entry, proven by the pinned root key."""
     row = cursor.execute(
-        "SELECT entry, body FROM entry JOIN payload USING (place) WHERE place = ?", (number * recorder.PLACES,)
+        "SELECT entry, body FROM entry JOIN payload USING (place) WHERE place = ?",
+        (number * claims.PLACES,),
     ).fetchone()
     if row is None:
         raise LogDamaged(f"The {name} log has no first entry. {LogDamaged.remedy}", log=name, position=0)

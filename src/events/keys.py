@@ -6,8 +6,8 @@ import os
 import secrets
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import platformdirs
 
@@ -19,8 +19,9 @@ NAMES = ("root", "writer", "log", "kek", "views", "index")
 _EPHEMERAL = {"tmpfs", "ramfs", "overlay", "aufs"}
 
 
-class Keys(NamedTuple):
-    """The keys in use. `root`, `writer` and `log` sign; `kek` wraps data keys, `views` encrypts, `index` tags claims."""
+@dataclass(frozen=True, repr=False)
+class Keys:
+    """The keys in use: `root`, `writer`, `log` sign; `kek` wraps data keys, `views` encrypts, `index` tags claims."""
 
     directory: Path
     root: SeedSigner

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import LogDamaged, NotFound
-from .claims import Claim, Release, release, take
+from .claims import PLACES, Claim, Release, release, take
 from .commit import GroupCommit
 from .driver import Datastore
 from .envelope import stream_of
 from .kinds import Event
 from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
-from .recorder import PLACES, Identity, LogRecorder, Tip
+from .recorder import Identity, LogRecorder, Tip
 from .signing import Signer
 from .vault import DataKey, Vault
 
@@ -28,11 +28,23 @@ class Append(NamedTuple):
     releases: tuple[Release, ...] = ()
 
 
+class Appended(NamedTuple):
+    """Where an event of an append now stands, and its id."""
+
+    position: int
+    id: bytes
+
+
 class Log:
     """One log of this installation. Events come out only after they were verified."""
 
     def __init__(
-        self, datastore: Datastore, identity: Identity, commits: GroupCommit, signer: Signer | None, kek: bytes | None
+        self,
+        datastore: Datastore,
+        identity: Identity,
+        commits: GroupCommit,
+        signer: Signer | None,
+        kek: bytes | None,
     ) -> None:
         self.name = identity.name
         self.origin = identity.origin
@@ -69,21 +81,22 @@ class Log:
         """A draft for an existing stream, at this revision or wherever the stream ends."""
         return Draft(stream, revision, event, None if event.CLEAR else self._data_key(stream))
 
-    def append(self, request: Append, *, durable: bool = True) -> range:
-        """Append the drafts, all or none, and return their positions.
+    def append(self, request: Append, *, durable: bool = True) -> list[Appended]:
+        """Append the drafts, all or none, and say where each now stands.
 
         Raises Claimed, RevisionConflict or StreamErased where the state of the log says no.
         """
         sealed = [self._mapper.to_stored_event(draft) for draft in request.drafts]
-        return self._commits.run(lambda cursor: self._append(cursor, sealed, request), durable=durable)
+        positions = self._commits.run(lambda cursor: self._append(cursor, sealed, request), durable=durable)
+        return [Appended(position, event.id) for position, event in zip(positions, sealed, strict=True)]
 
-    def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> range:
+    def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> Sequence[int]:
         positions = self.recorder._insert_events(cursor, sealed)
         for given in request.releases:
             release(cursor, given)
         for claim in request.claims:
             take(cursor, claim, self.recorder.identity.number * PLACES + positions[claim.draft])
-        return range(positions[0], positions[-1] + 1)
+        return positions
 
     # ---- reading
 

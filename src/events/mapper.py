@@ -69,7 +69,7 @@ class LoggedEvent:
 
 @dataclass(frozen=True)
 class SealedEvent(StoredEvent):
-    """What the recorder signs: the library's stored event (topic is the kind, state the payload) and our header fields."""
+    """What the recorder signs: a stored event (topic is the kind, state the payload) and our header fields."""
 
     id: bytes
     schema: int

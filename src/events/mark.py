@@ -19,7 +19,7 @@ _CONTEXT = b"tallystick/mark/v1\0"
 
 
 class Marked(NamedTuple):
-    """What the mark says: a frontier by origin, and at the last close the stamps of the files and the digest of the views."""
+    """What the mark says: a frontier by origin, and how the files were left at the last close."""
 
     number: int
     frontiers: Mapping[bytes, Frontier]

@@ -151,9 +151,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
     return last == 0 and computed == root
 
 
-def verify_consistency(
-    old_size: int, new_size: int, old_root: bytes, new_root: bytes, proof: Sequence[bytes]
-) -> bool:
+def verify_consistency(old_size: int, new_size: int, old_root: bytes, new_root: bytes, proof: Sequence[bytes]) -> bool:
     """Tell whether `proof` shows that the tree (`new_size`, `new_root`) only adds to the old one.
 
     RFC 9162 section 2.1.4.2, and for equal sizes: an empty proof and equal roots. An old size

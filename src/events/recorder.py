@@ -15,6 +15,7 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from ..errors import LogBehindMark, LogDamaged, RevisionConflict, StreamErased
 from .canonical import NotCanonical
+from .claims import PLACES
 from .clock import milliseconds, tick
 from .commit import GroupCommit
 from .driver import Datastore
@@ -24,7 +25,6 @@ from .merkle import Frontier, leaf_hash
 from .signing import Signer, key_id
 
 PAGE = 1000
-PLACES = 1 << 48  # the place of an entry is log number * PLACES + position
 SIGNATURES_REMEMBERED = 65536
 POLL_SECONDS = 0.1
 
@@ -78,9 +78,7 @@ class LogRecorder(SQLiteApplicationRecorder):
     that moves it has committed.
     """
 
-    def __init__(
-        self, datastore: Datastore, identity: Identity, commits: GroupCommit, signer: Signer | None
-    ) -> None:
+    def __init__(self, datastore: Datastore, identity: Identity, commits: GroupCommit, signer: Signer | None) -> None:
         super().__init__(datastore, "entry")
         self.identity = identity
         self.tip = START
@@ -109,7 +107,8 @@ class LogRecorder(SQLiteApplicationRecorder):
     def _insert_events(self, c: Any, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int]:
         tip = self.advance(c, self._pending or self.tip)
         first, base = tip.size, self.identity.number * PLACES
-        entries, payloads, ends = [], [], {}
+        entries, payloads = [], []
+        ends: dict[bytes, int] = {}
         for stored in stored_events:
             sealed = stored if isinstance(stored, SealedEvent) else _in_clear(stored)
             header = self._header(c, sealed, tip, ends)
@@ -162,18 +161,19 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     def _refuse_without_key(self, c: Any, sealed: SealedEvent, stream: bytes) -> None:
         """A sealed event joins a stream only while the stream's data key is there, whoever still remembers it."""
-        if sealed.cipher != CLEAR and not c.execute(
-            "SELECT 1 FROM data_key WHERE log = ? AND stream = ?", (self.identity.number, stream)
-        ).fetchone():
+        if (
+            sealed.cipher != CLEAR
+            and not c.execute(
+                "SELECT 1 FROM data_key WHERE log = ? AND stream = ?", (self.identity.number, stream)
+            ).fetchone()
+        ):
             raise StreamErased(f"The memory {stream.hex()} was erased. It can't come back; store a new one.")
 
     def _admit_data_key(self, c: Any, header: Header, wrapped: bytes) -> None:
         """A data key comes with the first event of its stream, and never again."""
         if header.revision != 0 or self._end(c, header.stream) >= 0:
             raise StreamErased(f"The stream {header.stream.hex()} began before: it takes no new data key.")
-        c.execute(
-            "INSERT INTO data_key VALUES (?, ?, ?, ?)", (self.identity.number, header.stream, 1, wrapped)
-        )
+        c.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (self.identity.number, header.stream, 1, wrapped))
 
     def _end(self, c: Any, stream: bytes) -> int:
         row = c.execute(
@@ -287,13 +287,26 @@ class LogRecorder(SQLiteApplicationRecorder):
             return self.stream_events(c, _stream(originator_id), gt=gt, lte=lte, desc=desc, limit=limit)
 
     def stream_events(
-        self, c: Any, stream: bytes, *, gt: int | None = None, lte: int | None = None, desc: bool = False, limit: int | None = None
+        self,
+        c: Any,
+        stream: bytes,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
     ) -> list[EntryRead]:
         """As select_events, inside a transaction."""
         rows = c.execute(
             _COLUMNS + "WHERE log = ? AND stream = ? AND revision > ? AND revision <= ? "
             f"ORDER BY revision {'DESC' if desc else 'ASC'} LIMIT ?",
-            (self.identity.number, stream, -1 if gt is None else gt, PLACES if lte is None else lte, -1 if limit is None else limit),
+            (
+                self.identity.number,
+                stream,
+                -1 if gt is None else gt,
+                PLACES if lte is None else lte,
+                -1 if limit is None else limit,
+            ),
         ).fetchall()
         return [self._read_signed(row) for row in rows]
 
@@ -312,7 +325,10 @@ class LogRecorder(SQLiteApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[EntryRead]:
-        """Events by position, from 1, at most `limit`, `stop` included; `topics` are kinds. Hashes and columns are checked."""
+        """Events by position, from 1, at most `limit`, `stop` included; `topics` are kinds.
+
+        Hashes and columns are checked; signatures were when the tip passed.
+        """
         first = max(1, (start or 0) + (0 if inclusive_of_start or start is None else 1))
         found: list[EntryRead] = []
         with self.datastore.transaction(commit=False) as c:
@@ -403,7 +419,15 @@ class _Clear(SealedEvent):
 
 def _in_clear(stored: StoredEvent) -> SealedEvent:
     return _Clear(
-        stored.originator_id, stored.originator_version, stored.topic, stored.state, new_id(), 1, CLEAR, b"", None
+        stored.originator_id,
+        stored.originator_version,
+        stored.topic,
+        stored.state,
+        new_id(),
+        1,
+        CLEAR,
+        b"",
+        None,
     )
 
 

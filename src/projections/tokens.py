@@ -132,11 +132,18 @@ def _fold(text: str) -> str:
     """The text in plain spelling, case kept; beyond ASCII it holds only letters, digits and their marks.
 
     Accents go in Latin, Greek, Cyrillic, Hebrew, Arabic and Syriac; marks of other scripts (Thai tones,
-    Indic vowels, Japanese voicing) make other words and stay. Runs of more than 30 marks are cut, as in the
-    Stream-Safe Text Format (Unicode Standard Annex 15, section 13): sorting them takes quadratic time.
+    Indic vowels, Japanese voicing) make other words and stay.
     """
-    decomposed = unicodedata.normalize("NFKD", _MARK_RUN.sub(r"\1 ", text))
-    return unicodedata.normalize("NFC", decomposed.translate(_FOLDING))
+    plain = unicodedata.normalize("NFKD", _stream_safe(text)).translate(_FOLDING)
+    return unicodedata.normalize("NFC", _stream_safe(plain))
+
+
+def _stream_safe(text: str) -> str:
+    """The text with a space in place of what follows 30 marks in a row: to sort more takes quadratic time.
+
+    As the Stream-Safe Text Format of Unicode Standard Annex 15, section 13, limits them.
+    """
+    return _MARK_RUN.sub(r"\1 ", text)
 
 
 def _chunk_tokens(chunk: str, asked: bool, keep: bool) -> list[str]:
@@ -154,11 +161,11 @@ _known = lru_cache(_CACHED)(_chunk_tokens)
 
 def _pair_tokens(run: str, asked: bool) -> list[str]:
     """Characters and overlapping pairs of a run of a script written without spaces."""
-    units = _UNIT.findall(run)
+    units: list[str] = _UNIT.findall(run)
     if len(units) == 1:
-        return [run[:LONGEST_TOKEN]]
-    singles = _LONE_HAN.findall(run) if asked else [unit[:LONGEST_TOKEN] for unit in units]
-    return singles + [(first + second)[:LONGEST_TOKEN] for first, second in pairwise(units)]
+        return units
+    singles = _LONE_HAN.findall(run) if asked else units
+    return singles + [first + second for first, second in pairwise(units)]
 
 
 def _compound_tokens(chunk: str, keep: bool) -> list[str]:

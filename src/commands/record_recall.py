@@ -1,0 +1,45 @@
+"""Put on record what was answered: the access log's recalls and reads."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from ..events.kinds import Event, Read, Recalled
+from ..events.log import Append, Log
+from .session import Session
+
+
+class AccessRecord:
+    """The reads of one session, on one stream of the access log: committed at once, on the disk within 100 ms.
+
+    A power failure may lose those last 100 ms, the end of the process loses nothing.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._stream: bytes | None = None
+        self._opening = Lock()
+
+    def recalled(self, event: Recalled) -> bytes:
+        """Append a recall; returns its receipt, the id of the event. Raises Unavailable where it can't be recorded."""
+        return self._append(event)
+
+    def read(self, memory: bytes, verb: str) -> bytes:
+        """Append that one memory was read by name; returns the receipt."""
+        tip = self._session.installation.memory.tip
+        event = self._session.event(Read, memory=memory, verb=verb, log_size=tip.size, log_root=tip.frontier.root())
+        return self._append(event)
+
+    def _append(self, event: Event) -> bytes:
+        log = self._session.installation.access
+        with self._opening:
+            if self._stream is None:
+                return self._open(log, event)
+        return log.append(Append((log.following(self._stream, event),)), durable=False)[0].id
+
+    def _open(self, log: Log, event: Event) -> bytes:
+        stream, nonce = log.new_stream()
+        draft = log.opening(stream, event.model_copy(update={"nonce": nonce}))
+        receipt = log.append(Append((draft,)), durable=False)[0].id
+        self._stream = stream
+        return receipt

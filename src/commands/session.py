@@ -1,0 +1,60 @@
+"""Who acts, on which installation, by which clock: what every command needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from ..errors import Refused
+from ..events.installation import Installation
+from ..events.kinds import Event
+
+MICROSECONDS = 1_000_000
+
+Kind = TypeVar("Kind", bound=Event)
+
+
+class Session(NamedTuple):
+    """An actor as claimed, what is known of how they act, and the wall clock (microseconds since 1970, UTC)."""
+
+    installation: Installation
+    actor: str
+    via: Mapping[str, str]
+    now: Callable[[], int]
+
+    @property
+    def index_key(self) -> bytes:
+        """The key of the claims' tags."""
+        keys = self.installation.keys
+        if keys is None or self.installation.read_only:
+            raise Refused("This store was opened to be read. Open it without read_only=True to change it.")
+        return keys.index
+
+    def event(self, kind: type[Kind], /, **fields: Any) -> Kind:
+        """An event of this session, now. Raises Refused, naming the field, where a value is not allowed."""
+        try:
+            return kind(recorded_at=self.now(), actor=self.actor, via=dict(self.via), **fields)
+        except ValidationError as error:
+            raise Refused(_explanation(error)) from error
+
+
+def instant(value: datetime | str | None, field: str) -> int | None:
+    """A point in time as microseconds since 1970 (UTC). Raises Refused for one without a time zone."""
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise Refused(f"{field}: {value!r} is not a time. Write it as 2026-05-08T13:56:00Z.") from error
+    if moment.tzinfo is None:
+        raise Refused(f"{field}: {value} has no time zone. Add one: 2026-05-08T13:56:00Z or +02:00.")
+    return round(moment.timestamp() * MICROSECONDS)
+
+
+def _explanation(error: ValidationError) -> str:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return f"{field}: {first['msg']} (it was {first['input']!r:.80}). Nothing was stored."

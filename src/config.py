@@ -1,0 +1,90 @@
+"""Every setting: from arguments, TALLYSTICK_* variables and the project file, in that order."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from .errors import Refused
+
+PREFIX = "TALLYSTICK_"
+PROJECT_FILE = ".tallystick.toml"
+
+
+class Settings(BaseSettings):
+    """What a store is opened with where the caller says nothing."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    path: Path = Path(".tallystick")
+    """The store's directory."""
+    namespace: str = "default"
+    """The namespace that is stored to and recalled from."""
+    actor: str | None = None
+    """Who acts, as claimed; the user of the operating system where nothing is said."""
+    keys: Path | None = None
+    """The directory of the store's keys; the user's own key directory where nothing is said."""
+    model: str = "auto"
+    """`auto` (the weights of the offline-models extra), `none` (words only), or the folder of an ONNX model."""
+
+
+def load_settings(start: Path | None = None) -> Settings:
+    """The settings in force: TALLYSTICK_* before the project file found from `start` upwards before the defaults.
+
+    Raises Refused for a name that is no setting, naming the nearest one, and for a value that is not allowed.
+    """
+    _refuse_unknown([name for name in os.environ if name.startswith(PREFIX)], PREFIX)
+    found = _project_file(start) if start is not None else None
+    written = _read_project(found) if found else {}
+    from_file = {name: value for name, value in written.items() if f"{PREFIX}{name.upper()}" not in os.environ}
+    try:
+        return Settings(**from_file)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise Refused(f"The setting {'.'.join(map(str, first['loc']))} is not allowed: {first['msg']}.") from error
+
+
+def write_project(directory: Path, store: Path, namespace: str) -> Path:
+    """Write the project file, by which commands below this directory find the store. Refuses where one is there."""
+    file = directory / PROJECT_FILE
+    text = f"path = {_toml(os.path.relpath(store, directory))}\nnamespace = {_toml(namespace)}\n"
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError as error:
+        raise Refused(f"{file} is there already: this project has a store.") from error
+    return file
+
+
+def _project_file(start: Path) -> Path | None:
+    for directory in (start.absolute(), *start.absolute().parents):
+        if (directory / PROJECT_FILE).is_file():
+            return directory / PROJECT_FILE
+    return None
+
+
+def _read_project(file: Path) -> dict[str, Any]:
+    try:
+        written = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{file} can't be read: {error}. Mend it or delete it.") from error
+    _refuse_unknown(list(written), "")
+    return {n: str(file.parent / v) if n in ("path", "keys") else v for n, v in written.items()}
+
+
+def _refuse_unknown(names: list[str], prefix: str) -> None:
+    known = [f"{prefix}{name.upper() if prefix else name}" for name in Settings.model_fields]
+    for name in names:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, 1, cutoff=0.0)[0]
+            raise Refused(f"{name} is not a setting. Did you mean {nearest}?")
+
+
+def _toml(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,411 @@
+"""Memory: store, recall, forget, and prove; the one class most people need."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from .commands.forget import Forget, Restore, forget, restore
+from .commands.record_recall import AccessRecord
+from .commands.session import MICROSECONDS, Session
+from .commands.store import Outcome, Store, check_namespace, store
+from .config import load_settings
+from .errors import Forked, LogDamaged, Refused, Unavailable
+from .events.installation import FILE, Installation, stamp
+from .events.kinds import Hit as RecordedHit
+from .events.kinds import Recalled, ViewsRebuilt
+from .events.log import Append
+from .events.mapper import LoggedEvent
+from .projections.audit import AuditRow, latest
+from .projections.record import Record
+from .projections.views import RECALL, TRAIL, ViewsInForce
+from .queries import lookup
+from .queries.recall import STAGES, Answer, Hit, Question, recall
+from .queries.status import Status, status
+from .queries.verify import Depth, Progress, Report, compare_views, quiet, verify
+from .queries.why import Why, packed, why
+
+if TYPE_CHECKING:
+    from .projections.vectors import VectorCache, VectorSearch
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer to a question: iterate over it for the hits, best first. True when there are any.
+
+    `receipt` is the id of the event by which this recall is on record; `degraded` says what was missing.
+    """
+
+    hits: tuple[Hit, ...]
+    receipt: str
+    degraded: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+class Memory:
+    """Long-term memory in one directory. Use it as a context manager, from as many threads as you like.
+
+    Not across a fork: a child process opens the store again.
+    """
+
+    def __init__(self, installation: Installation, *, namespace: str, actor: str, model: str) -> None:
+        self.namespace = namespace
+        self._installation = installation
+        self._session = Session(installation, actor, {"process": str(os.getpid()), "user": _user()}, _now)
+        self._access = AccessRecord(self._session)
+        self._views = ViewsInForce(installation)
+        self._model = model
+        self._search: VectorSearch | None = None
+        self._cache: VectorCache | None = None
+        self._model_missing = False
+        self._loading = RLock()
+        self._process = os.getpid()
+        self._closed = False
+        self._temporary: Path | None = None
+
+    # ---- opening and closing
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        namespace: str | None = None,
+        actor: str | None = None,
+        keys: str | Path | None = None,
+        model: str | None = None,
+        create: bool = True,
+    ) -> Self:
+        """Open the store in a directory, or make one there.
+
+        `keys` is the directory of its keys; without it, TALLYSTICK_KEYS, then your own key directory. `model` is
+        `auto`, `none`, or the folder of an ONNX model. `create=False` never makes a store. What others have
+        appended is verified first, and everything where the files have changed while nobody had the store open.
+
+        Raises Refused, NotFound, KeysMissing, StoreIsNewer, LogDamaged or ViewsDamaged; each says what to do.
+        """
+        settings = load_settings()
+        directory, key_directory = Path(path), Path(keys) if keys is not None else settings.keys
+        name = namespace or settings.namespace
+        check_namespace(name)
+        if create and not _is_store(directory):
+            installation = Installation.create(directory, key_directory)
+            _say("keys.created", directory=str(installation.keys.directory) if installation.keys else "")
+        else:
+            installation = Installation.open(directory, key_directory)
+        memory = cls(
+            installation,
+            namespace=name,
+            actor=actor or settings.actor or f"user:{_user()}",
+            model=model or settings.model,
+        )
+        memory._trust_or_compare_views()
+        return memory
+
+    @classmethod
+    def temporary(cls, *, namespace: str = "default", actor: str = "user:test", model: str = "none") -> Self:
+        """A memory whose store and keys lie in one folder that is removed when it is closed. For tests."""
+        folder = Path(tempfile.mkdtemp(prefix="tallystick-"))
+        try:
+            memory = cls.open(folder / "store", namespace=namespace, actor=actor, keys=folder / "keys", model=model)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        memory._temporary = folder
+        return memory
+
+    def close(self) -> None:
+        """Wait for the disk, sign a checkpoint of what was added, and close the files. Closing twice is no error."""
+        if self._closed or os.getpid() != self._process:
+            return
+        self._closed = True
+        if self._search is not None:
+            self._search.close()
+        if self._cache is not None:
+            self._cache.close()
+        file = self._views.name()
+        self._views.close()
+        self._installation.close({"views": _views_stamp(self._installation.path, file)})
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _trust_or_compare_views(self) -> None:
+        """Before anything is served: views that somebody else can have changed are compared with a rebuild."""
+        installation = self._installation
+        try:
+            file = self._views.name()
+            trusted = installation.closed_with.get("views") == _views_stamp(installation.path, file)
+            if file is not None and installation.alone and not trusted:
+                compare_views(installation, self._views)
+            installation.share()
+        except BaseException:
+            self._views.close()
+            installation.abandon()
+            raise
+
+    # ---- what may be asked to happen
+
+    def store(self, text: str, *, namespace: str | None = None, **fields: Any) -> Outcome:
+        """Store a text; when this returns it is signed and on the disk.
+
+        Fields are those of `Store`: kind, source, subject, key, tags, importance, confidence, author, thread,
+        place, occurred_at, valid_from, expires_at, evidence, label, trust, metadata, derived_from, command_id.
+        With `key=` it takes the place of the older value of that key. A text that is there already is
+        reinforced. A command id makes a repetition harmless. Raises Refused where a rule says no.
+        """
+        with self._in_use():
+            try:
+                command = Store(text=text, namespace=namespace or self.namespace, **fields)
+            except TypeError as error:
+                raise Refused(f"That is not a field of a memory: {error}. Its fields are {_fields()}.") from error
+            outcome = store(self._session, command)
+            self._follow()
+            return outcome
+
+    def forget(self, memory: str, *, reason: str | None = None) -> int:
+        """Retract a memory, by its id or the beginning of it: nobody recalls it any more; it can be restored.
+
+        Returns the position of the event. Nothing is deleted.
+        """
+        with self._in_use():
+            position = forget(self._session, Forget(self._resolve(memory), reason))
+            self._follow()
+            return position
+
+    def restore(self, memory: str, *, reason: str | None = None) -> int:
+        """Bring a forgotten memory back. Returns the position of the event."""
+        with self._in_use():
+            position = restore(self._session, Restore(self._resolve(memory), reason))
+            self._follow()
+            return position
+
+    def rebuild(self, *, reason: str = "asked for") -> tuple[dict[str, str], dict[str, str]]:
+        """Build every view anew from the log beside the old ones, and put them in force. On record as an event.
+
+        Returns the digests before and after, by view; equal unless the old views were damaged. Before is empty
+        where the old views could not be read.
+        """
+        with self._in_use():
+            return rebuild(self._session, self._views, reason)
+
+    # ---- what can be asked
+
+    def recall(self, question: str, *, limit: int = 10, namespaces: list[str] | None = None) -> Recall:
+        """The memories that answer a question best, at most `limit`, and a receipt for what was answered.
+
+        Looks in this memory's namespace unless others are named. Each text is read from the signed log and
+        verified. Raises Unavailable where the recall can't be put on record.
+        """
+        with self._in_use():
+            if limit < 1:
+                raise Refused(f"limit is {limit}: ask for at least one memory.")
+            names = tuple(namespaces or [self.namespace])
+            for name in names:
+                check_namespace(name)
+            asked = Question(question, names, limit, _now())
+            log, views = self._installation.memory, self._views.current(RECALL)
+            answer = recall(log, views, self._searching(), asked)
+            return Recall(answer.hits, self._record(asked, answer), answer.degraded)
+
+    def get(self, memory: str) -> Record:
+        """One memory by its id or the beginning of it, whatever its status. On record as a read."""
+        with self._in_use():
+            stream = self._resolve(memory)
+            record = lookup.get(self._installation.memory, self._views.current(RECALL), stream)
+            self._access.read(stream, "get")
+            return record
+
+    def history(self, memory: str) -> list[LoggedEvent]:
+        """Every event of a memory, oldest first, each verified. On record as a read."""
+        with self._in_use():
+            stream = self._resolve(memory)
+            events = lookup.history(self._installation.memory, self._views.current(RECALL), stream)
+            self._access.read(stream, "history")
+            return events
+
+    def why(self, receipt: str, memory: str | None = None) -> Why:
+        """Why a recall answered as it did, for all its hits or one: event, signer, scores of every stage."""
+        with self._in_use():
+            stream = None if memory is None else self._resolve(memory)
+            explained = why(self._installation.memory, self._installation.access, _receipt(receipt), stream)
+            self._access.read(explained.logged.header.stream, "why")
+            return explained
+
+    def events(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """The events of the memory log after a position, verified, oldest first, up to the present end."""
+        with self._in_use():
+            last = self._installation.memory.follow().size - 1
+        for page in self._installation.memory.pages(after, last):
+            yield from page
+
+    def log(self, *, limit: int = 20) -> list[AuditRow]:
+        """The newest events of both logs, newest first: who did what when, without any text."""
+        with self._in_use(), self._views.current(TRAIL).reading() as cursor:
+            return latest(cursor, limit)
+
+    def verify(self, *, depth: Depth = "full", views: bool = False, progress: Progress = quiet) -> Report:
+        """Check every entry, root, hash, signature, commitment, data key and claim; with `views` a rebuild too.
+
+        `depth="structure"` leaves signatures and payloads closed. Raises LogDamaged or ViewsDamaged.
+        """
+        with self._in_use():
+            return verify(self._installation, depth=depth, views=self._views if views else None, progress=progress)
+
+    def status(self) -> Status:
+        """What is there, where it lies, and whether it is clean."""
+        with self._in_use():
+            views = self._views.current(RECALL)
+            search = self._searching()
+            model = search.model if search else "none"
+            missing = 0
+            if search is not None:
+                search.follow(views)
+                missing = search.wait(0)
+            return status(self._installation, views, model, missing)
+
+    def embed(self, progress: Callable[[int], None] = lambda _missing: None) -> int:
+        """Make every missing vector now, instead of in the background. Returns how many memories have one by that."""
+        with self._in_use():
+            search = self._searching()
+            if search is None:
+                return 0
+            search.follow(self._views.current(RECALL))
+            first = missing = search.wait(0)
+            while missing:
+                progress(missing)
+                missing = search.wait(0.2)
+            return first
+
+    # ---- inside
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        if os.getpid() != self._process:
+            raise Forked
+        if self._closed:
+            raise Unavailable("This Memory is closed. Open the store again.")
+        yield
+
+    def _follow(self) -> None:
+        """After a change: the views catch up, and what is new is embedded if the model is loaded."""
+        views = self._views.current(RECALL)
+        if self._search is not None:
+            self._search.follow(views)
+
+    def _resolve(self, memory: str) -> bytes:
+        return lookup.resolve(self._views.opened(), memory)
+
+    def _searching(self) -> VectorSearch | None:
+        """Search by meaning, with the model loaded when it is first needed; None where there is no model."""
+        with self._loading:
+            if self._search is None and not self._model_missing:
+                from .projections.embedding import resolve_embedder  # noqa: PLC0415  numpy and the model
+                from .projections.vectors import VectorCache, VectorSearch  # noqa: PLC0415  numpy
+
+                embedder = resolve_embedder(self._model)
+                if embedder is None:
+                    self._model_missing = True
+                    return None
+                self._cache = VectorCache(self._installation)
+                self._search = VectorSearch(self._cache, embedder, self._installation.memory)
+            return self._search
+
+    def _record(self, asked: Question, answer: Answer) -> str:
+        hits = tuple(
+            RecordedHit(memory=h.record.stream, head=h.record.revision, scores=packed([h.scores[s] for s in STAGES]))
+            for h in answer.hits
+        )
+        event = self._session.event(
+            Recalled,
+            query=asked.text,
+            namespaces=asked.namespaces,
+            limit=asked.limit,
+            hits=hits,
+            stages=STAGES,
+            pipeline=answer.pipeline,
+            degraded=answer.degraded,
+            log_size=answer.log_size,
+            log_root=answer.log_root,
+        )
+        return self._access.recalled(event).hex()
+
+
+def rebuild(session: Session, views: ViewsInForce, reason: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Rebuild the views, put them in force, and put that on record."""
+    before, after = views.rebuild()
+    log = session.installation.memory
+    stream, nonce = log.new_stream()
+    event = session.event(ViewsRebuilt, reason=reason, before=before, after=after, nonce=nonce)
+    log.append(Append((log.opening(stream, event),)))
+    return before, after
+
+
+def _is_store(directory: Path) -> bool:
+    """Whether a store is there. Raises LogDamaged where only the rest of one is."""
+    if (directory / FILE).exists():
+        return True
+    left = [*directory.glob("views-*.db"), *directory.glob("vectors.db")] if directory.is_dir() else []
+    if left:
+        raise LogDamaged(f"{directory} holds {left[0].name} and no {FILE}: the log is gone. Put it back from a backup.")
+    return False
+
+
+def _views_stamp(store: Path, file: str | None) -> list[Any]:
+    vectors = stamp(store / "vectors.db")
+    return [file, stamp(store / file) if file else None, vectors]
+
+
+def _receipt(receipt: str) -> bytes:
+    try:
+        event_id = bytes.fromhex(receipt)
+    except ValueError:
+        event_id = b""
+    if len(event_id) != 16:
+        raise Refused(f"{receipt!r} is not a receipt: it has 32 hexadecimal digits.")
+    return event_id
+
+
+def _fields() -> str:
+    return ", ".join(name for name in Store.__dataclass_fields__ if name not in ("text", "namespace"))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
+
+
+def _now() -> int:
+    return time.time_ns() * MICROSECONDS // 1_000_000_000
+
+
+def _say(event: str, **fields: Any) -> None:
+    """One structured line on standard error: ids, counts and places, never a text, a query or a key."""
+    import structlog  # noqa: PLC0415  it loads rich, which most runs never need
+
+    structlog.wrap_logger(structlog.PrintLogger(sys.stderr)).info(event, **fields)

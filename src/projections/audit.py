@@ -1,0 +1,68 @@
+"""The `audit` view: who did what when, flat, over both logs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..events.kinds import Recalled, Stored
+from ..events.mapper import LoggedEvent
+from .view import Page, digest_of
+
+_ALL = "log, position, id, kind, stream, revision, actor, at, namespace"
+
+
+class AuditRow(NamedTuple):
+    """One event as a person reads it. `at` is wall-clock microseconds; `namespace` is empty where it names none."""
+
+    log: str
+    position: int
+    id: bytes
+    kind: str
+    stream: bytes
+    revision: int
+    actor: str
+    at: int
+    namespace: str
+
+
+class Audit:
+    """One row for each event."""
+
+    name = "audit"
+    version = 1
+    schema = (
+        "CREATE TABLE audit (log TEXT NOT NULL, position INTEGER NOT NULL, id BLOB NOT NULL, kind TEXT NOT NULL, "
+        "stream BLOB NOT NULL, revision INTEGER NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL, "
+        "namespace TEXT NOT NULL, PRIMARY KEY (log, position)) STRICT, WITHOUT ROWID",
+        "CREATE INDEX audit_at ON audit (at)",
+    )
+
+    def apply(self, cursor: Any, page: Page) -> None:
+        """Add the rows of a page."""
+        rows = [_row(page.log, logged) for logged in page.events]
+        cursor.executemany("INSERT OR REPLACE INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def clear(self, cursor: Any) -> None:
+        """Remove every row."""
+        cursor.execute("DELETE FROM audit")
+
+    def digest(self, cursor: Any) -> str:
+        """A hash of all rows."""
+        return digest_of(cursor.execute(f"SELECT {_ALL} FROM audit ORDER BY log, position"))
+
+
+def latest(cursor: Any, limit: int) -> list[AuditRow]:
+    """The newest events of both logs, newest first."""
+    rows = cursor.execute(f"SELECT {_ALL} FROM audit ORDER BY at DESC, log, position DESC LIMIT ?", (limit,))
+    return [AuditRow(*row) for row in rows]
+
+
+def _row(log: str, logged: LoggedEvent) -> AuditRow:
+    header, event = logged.header, logged.event
+    namespace = event.namespace if isinstance(event, Stored) else ""
+    if isinstance(event, Recalled):
+        namespace = " ".join(event.namespaces)
+    return AuditRow(
+        log, header.position, header.id, header.kind, header.stream, header.revision, event.actor, event.recorded_at,
+        namespace,
+    )  # fmt: skip

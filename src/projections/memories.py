@@ -1,0 +1,99 @@
+"""The `memories` view: one row for each memory, without its text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .record import Record
+from .view import Page, digest_of
+
+_COLUMNS = (
+    "number", "stream", "namespace", "status", "kind", "source", "actor", "author", "subject", "key", "tags",
+    "importance", "confidence", "thread", "place", "occurred_at", "recorded_at", "valid_from", "expires_at",
+    "label", "trust", "revision", "position", "text_position", "reinforced", "superseded_by",
+)  # fmt: skip
+REVISION = _COLUMNS.index("revision")
+_ALL = ", ".join(_COLUMNS)
+
+
+class Memories:
+    """The rows that recall filters by, and the positions that lead to each memory's events."""
+
+    name = "memories"
+    version = 1
+    schema = (
+        "CREATE TABLE memories (number INTEGER PRIMARY KEY, stream BLOB NOT NULL UNIQUE, namespace TEXT NOT NULL, "
+        "status TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, actor TEXT NOT NULL, author TEXT, "
+        "subject TEXT, key TEXT, tags TEXT NOT NULL, importance REAL NOT NULL, confidence REAL, thread TEXT, "
+        "place INTEGER, occurred_at INTEGER, recorded_at INTEGER NOT NULL, valid_from INTEGER, expires_at INTEGER, "
+        "label TEXT, trust TEXT, revision INTEGER NOT NULL, position INTEGER NOT NULL, "
+        "text_position INTEGER NOT NULL, reinforced INTEGER NOT NULL, superseded_by BLOB) STRICT",
+        "CREATE INDEX memories_namespace ON memories (namespace, status)",
+    )
+
+    def apply(self, cursor: Any, page: Page) -> None:
+        """Write the row of each changed memory anew."""
+        cursor.executemany(
+            f"INSERT OR REPLACE INTO memories ({_ALL}) VALUES ({', '.join('?' * len(_COLUMNS))})",
+            [row_of(change.number, change.after) for change in page.changes],
+        )
+
+    def clear(self, cursor: Any) -> None:
+        """Remove every row."""
+        cursor.execute("DELETE FROM memories")
+
+    def digest(self, cursor: Any) -> str:
+        """A hash of all rows."""
+        return digest_of(cursor.execute(f"SELECT {_ALL} FROM memories ORDER BY number"))
+
+
+def row_of(number: int, record: Record) -> tuple[Any, ...]:
+    """The row of a memory, as the events say it must be."""
+    s = record.stored
+    return (
+        number, record.stream, s.namespace, record.status, s.kind, s.source, s.actor, s.author, s.subject, s.key,
+        json.dumps(s.tags, ensure_ascii=False), s.importance, s.confidence, s.thread, s.place, s.occurred_at,
+        s.recorded_at, s.valid_from, s.expires_at, s.label, s.trust, record.revision, record.position,
+        record.text_position, record.reinforced, record.superseded_by,
+    )  # fmt: skip
+
+
+def number_and_revision(cursor: Any, stream: bytes) -> tuple[int, int] | None:
+    """A memory's number and the revision its row was folded from, or None."""
+    row = cursor.execute("SELECT number, revision FROM memories WHERE stream = ?", (stream,)).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+def next_number(cursor: Any) -> int:
+    """The number for the next new memory; numbers follow the order of the log."""
+    return int(cursor.execute("SELECT coalesce(max(number), 0) + 1 FROM memories").fetchone()[0])
+
+
+def recallable(cursor: Any, namespaces: Sequence[str], now: int) -> list[int]:
+    """The numbers of the memories of these namespaces that are current and not expired at `now`, ascending."""
+    marks = ", ".join("?" * len(namespaces))
+    rows = cursor.execute(
+        f"SELECT number FROM memories WHERE namespace IN ({marks}) AND status = 'current' "
+        "AND (expires_at IS NULL OR expires_at > ?) ORDER BY number",
+        (*namespaces, now),
+    )
+    return [number for (number,) in rows]
+
+
+def rows_of(cursor: Any, numbers: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """The full rows of these numbers, in the order given."""
+    for number in numbers:
+        yield cursor.execute(f"SELECT {_ALL} FROM memories WHERE number = ?", (number,)).fetchone()
+
+
+def streams_like(cursor: Any, low: bytes, high: bytes) -> list[bytes]:
+    """The ids of memories from `low` to `high`, at most three: enough to know whether a prefix is unambiguous."""
+    rows = cursor.execute("SELECT stream FROM memories WHERE stream BETWEEN ? AND ? LIMIT 3", (low, high))
+    return [stream for (stream,) in rows]
+
+
+def counts(cursor: Any) -> dict[str, int]:
+    """How many memories there are, by status."""
+    return dict(cursor.execute("SELECT status, count(*) FROM memories GROUP BY status ORDER BY status").fetchall())

@@ -1,0 +1,68 @@
+"""The `vector` view: which text of which memory is to be found by meaning."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from .record import Record
+from .view import Page, digest_of
+
+
+class Wanted(NamedTuple):
+    """A memory's number, its stream, and the hash of the text its vector is of; None where it has none any more."""
+
+    number: int
+    stream: bytes
+    input: bytes | None
+    position: int
+
+
+class Vector:
+    """One row for each memory. The vectors themselves come from a cache, since no fold can make them."""
+
+    name = "vector"
+    version = 1
+    schema = (
+        "CREATE TABLE vector (number INTEGER PRIMARY KEY, stream BLOB NOT NULL, input BLOB, position INTEGER NOT NULL) "
+        "STRICT",
+        "CREATE INDEX vector_position ON vector (position)",
+    )
+
+    def apply(self, cursor: Any, page: Page) -> None:
+        """Say which text each changed memory is now found by."""
+        cursor.executemany(
+            "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)",
+            [(c.number, c.after.stream, _input(c.after), c.after.position) for c in page.changes],
+        )
+
+    def clear(self, cursor: Any) -> None:
+        """Remove every row."""
+        cursor.execute("DELETE FROM vector")
+
+    def digest(self, cursor: Any) -> str:
+        """A hash of all rows."""
+        return digest_of(cursor.execute("SELECT number, stream, input, position FROM vector ORDER BY number"))
+
+
+def changed_after(cursor: Any, position: int) -> Iterator[Wanted]:
+    """What has changed after a position of the memory log, in order."""
+    rows = cursor.execute(
+        "SELECT number, stream, input, position FROM vector WHERE position > ? ORDER BY position", (position,)
+    )
+    return (Wanted(*row) for row in rows)
+
+
+def document_of(record: Record) -> str:
+    """The text that stands for a memory in the embedding space: its author, where known, and its words."""
+    return f"{record.stored.author}: {record.text}" if record.stored.author else record.text
+
+
+def input_hash(document: str) -> bytes:
+    """The 16-byte hash by which a document's vector is kept."""
+    return hashlib.blake2b(document.encode(), digest_size=16, person=b"tally.document").digest()
+
+
+def _input(record: Record) -> bytes | None:
+    return input_hash(document_of(record)) if record.status == "current" else None

@@ -1,0 +1,268 @@
+"""The views file in force: folded from the logs, compared, rebuilt beside itself and switched."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from eventsourcing.persistence import Tracking
+from eventsourcing.sqlite import SQLiteTrackingRecorder
+
+from ..errors import KeysMissing, ViewsDamaged
+from ..events.driver import Datastore, File
+from ..events.installation import Installation
+from ..events.log import Log
+from ..events.mapper import LoggedEvent
+from ..events.settings import read_setting, write_setting
+from .access import Access
+from .audit import Audit
+from .keyword import Keyword
+from .memories import Memories, next_number, number_and_revision
+from .record import fold
+from .vector import Vector
+from .view import Change, Page, View
+
+IN_FORCE = "views"
+
+
+class Group(NamedTuple):
+    """Views that move together, and the logs they follow."""
+
+    name: str
+    logs: tuple[str, ...]
+    views: tuple[View, ...]
+
+
+RECALL = Group("recall", ("memory",), (Memories(), Keyword(), Vector()))
+TRAIL = Group("trail", ("memory", "access"), (Access(), Audit()))
+GROUPS = (RECALL, TRAIL)
+ALL_VIEWS: tuple[View, ...] = RECALL.views + TRAIL.views
+
+
+class Views(SQLiteTrackingRecorder):
+    """One file of read models. Rows and position move in one transaction, by `catch_up` and nothing else."""
+
+    def __init__(self, installation: Installation, path: Path) -> None:
+        if installation.keys is None:
+            raise KeysMissing("The views are encrypted: they open with this store's keys only.")
+        file = File(path, ViewsDamaged, installation.keys.views, installation.read_only, durable=False)
+        self._file = Datastore(file)
+        super().__init__(self._file)
+        self.path = path
+        self._logs: dict[str, Log] = {log.name: log for log in installation.logs}
+
+    @classmethod
+    def create(cls, installation: Installation) -> Views:
+        """A new, empty file of views beside the one in force."""
+        views = cls(installation, installation.path / f"views-{schema_hash()}-{secrets.token_hex(4)}.db")
+        views.create_table()
+        return views
+
+    def construct_create_table_statements(self) -> list[str]:
+        """The library's tracking table, and the tables of every view."""
+        statements: list[str] = super().construct_create_table_statements()
+        return statements + [statement for view in ALL_VIEWS for statement in view.schema]
+
+    def create_table(self) -> None:
+        """Make the tables of a new file. The library would first look for older tables, which a new file has not."""
+        with self.datastore.transaction(commit=True) as cursor:
+            self._create_table(cursor)
+
+    # ---- folding
+
+    def catch_up(self, group: Group) -> int:
+        """Fold what the logs have gained, once it is verified. Returns how many events were folded."""
+        return sum(self._follow(group, self._logs[name]) for name in group.logs)
+
+    def position(self, group: Group, log: str, cursor: Any | None = None) -> int:
+        """The position of a log up to which a group is folded; genesis is 0."""
+        tracked = f"{group.name}/{log}"
+        found = self.max_tracking_id(tracked) if cursor is None else self._max_tracking_id(tracked, cursor)
+        return found or 0
+
+    def _follow(self, group: Group, log: Log) -> int:
+        last = log.follow().size - 1
+        folded = 0
+        while (at := self.position(group, log.name)) < last:
+            folded += self._fold_page(group, log, last)
+        if at > last:
+            raise ViewsDamaged(f"The views are at position {at} of the {log.name} log, which ends at {last}.")
+        return folded
+
+    def _fold_page(self, group: Group, log: Log, last: int) -> int:
+        """Fold one page under the lock that serialises the projectors of all processes."""
+        with self.datastore.transaction(commit=True) as cursor:
+            events = next(log.pages(self.position(group, log.name, cursor), last), [])
+            if not events:
+                return 0
+            page = Page(log.name, events, self._changes(cursor, log, events) if group is RECALL else ())
+            for view in group.views:
+                view.apply(cursor, page)
+            self._insert_tracking(cursor, Tracking(f"{group.name}/{log.name}", events[-1].header.position))
+        return len(events)
+
+    def _changes(self, cursor: Any, log: Log, events: Sequence[LoggedEvent]) -> list[Change]:
+        streams: dict[bytes, list[LoggedEvent]] = {}
+        for logged in events:
+            streams.setdefault(logged.header.stream, []).append(logged)
+        number, changes = next_number(cursor), []
+        for stream, new in streams.items():
+            change = self._change(cursor, log, stream, new, number)
+            if change is not None:
+                changes.append(change)
+                number = max(number, change.number + 1)
+        return changes
+
+    def _change(self, cursor: Any, log: Log, stream: bytes, new: list[LoggedEvent], number: int) -> Change | None:
+        known = number_and_revision(cursor, stream)
+        if known is None:
+            after = fold(new)
+            return None if after is None else Change(number, None, after)
+        before = fold(log.events_of(stream, upto=known[1]))
+        after = fold([*log.events_of(stream, upto=known[1]), *new])
+        return None if after is None else Change(known[0], before, after)
+
+    # ---- comparing
+
+    def digests(self) -> dict[str, str]:
+        """The digest of each view."""
+        with self.datastore.transaction(commit=False) as cursor:
+            return {view.name: view.digest(cursor) for view in ALL_VIEWS}
+
+    def check_pages(self) -> None:
+        """Read every page and check its authentication code. Raises ViewsDamaged naming the first bad one."""
+        check_pages(self._file)
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """A cursor to read with."""
+        with self.datastore.transaction(commit=False) as cursor:
+            yield cursor
+
+    def close(self) -> None:
+        """Close the file."""
+        self.datastore.close()
+
+    def remove(self) -> None:
+        """Close the file and delete it."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+
+class ViewsInForce:
+    """Whichever views file log.db names: opened, followed when another process switches, replaced by a rebuild."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._views: Views | None = None
+        self._switching = Lock()
+
+    def current(self, group: Group) -> Views:
+        """The views in force, caught up with the logs."""
+        views = self.opened()
+        views.catch_up(group)
+        return views
+
+    def opened(self) -> Views:
+        """The views in force, as they are; made where the store has none yet. ViewsDamaged where they are gone."""
+        name = self.name()
+        with self._switching:
+            if self._views is None or self._views.path.name != name:
+                self._close()
+                self._views = self._open(name)
+            return self._views
+
+    def rebuild(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Build all views anew from the verified log, put the new file in force, delete the old one.
+
+        Returns the digests before (empty where the old file can't be read) and after, taken at one position.
+        """
+        with building(self._installation) as fresh:
+            before, after = self._digests_before(), fresh.digests()
+            self._put_in_force(fresh)
+        return before, after
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._switching:
+            self._close()
+
+    def _close(self) -> None:
+        if self._views is not None:
+            self._views.close()
+            self._views = None
+
+    def name(self) -> str | None:
+        """The file that log.db names; None where the store has no views yet."""
+        with self._installation.datastore.transaction(commit=False) as cursor:
+            value = read_setting(cursor, IN_FORCE)
+        return None if value is None else value.decode()
+
+    def _open(self, name: str | None) -> Views:
+        if name is None:
+            views = Views.create(self._installation)
+            self._installation.commits.run(lambda cursor: write_setting(cursor, IN_FORCE, views.path.name.encode()))
+            return views
+        path = self._installation.path / name
+        if not path.exists():
+            raise ViewsDamaged(f"The views file {name} is gone. {ViewsDamaged.remedy}")
+        if schema_hash() not in name:
+            raise ViewsDamaged(f"The views file {name} is of another release. {ViewsDamaged.remedy}")
+        return Views(self._installation, path)
+
+    def _digests_before(self) -> dict[str, str]:
+        try:
+            views = self.opened()
+            for group in GROUPS:
+                views.catch_up(group)
+            return views.digests()
+        except ViewsDamaged:
+            return {}
+
+    def _put_in_force(self, fresh: Views) -> None:
+        old = self.name()
+        name = fresh.path.name
+        self._installation.commits.run(lambda cursor: write_setting(cursor, IN_FORCE, name.encode()))
+        with self._switching:
+            self._close()
+            self._views = fresh
+        if old is not None:
+            for suffix in ("", "-wal", "-shm"):
+                (self._installation.path / (old + suffix)).unlink(missing_ok=True)
+
+
+@contextmanager
+def building(installation: Installation) -> Iterator[Views]:
+    """New views folded from the whole log. They are deleted at the end unless they were put in force."""
+    fresh = Views.create(installation)
+    try:
+        for group in GROUPS:
+            fresh.catch_up(group)
+        yield fresh
+    finally:
+        with installation.datastore.transaction(commit=False) as cursor:
+            in_force = read_setting(cursor, IN_FORCE)
+        if in_force != fresh.path.name.encode():
+            fresh.remove()
+
+
+def schema_hash() -> str:
+    """Eight hexadecimal digits that change with any view's name, version or tables."""
+    digest = hashlib.blake2b(digest_size=4)
+    for view in ALL_VIEWS:
+        digest.update(repr((view.name, view.version, view.schema)).encode())
+    return digest.hexdigest()
+
+
+def check_pages(datastore: Datastore) -> None:
+    """Check the authentication code of every page of an encrypted file. Raises ViewsDamaged."""
+    with datastore.transaction(commit=False) as cursor:
+        problems = cursor.execute("PRAGMA cipher_integrity_check").fetchall()
+    if problems:
+        raise ViewsDamaged(f"{datastore.file.path.name}: {problems[0][0]}. {ViewsDamaged.remedy}")

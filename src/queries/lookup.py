@@ -1,0 +1,49 @@
+"""Looking things up by name: one memory, its history, and ids by an unambiguous prefix."""
+
+from __future__ import annotations
+
+from ..errors import NotFound, Refused, ViewsDamaged
+from ..events.log import Log
+from ..events.mapper import LoggedEvent
+from ..projections import memories
+from ..projections.record import Record, fold
+from ..projections.views import RECALL, Views
+
+ID_DIGITS = 32
+LEAST_DIGITS = 4
+
+
+def resolve(views: Views, prefix: str) -> bytes:
+    """The memory whose id begins with these hexadecimal digits, four at least. Raises NotFound; Refused if two do."""
+    digits = prefix.strip().lower()
+    if not LEAST_DIGITS <= len(digits) <= ID_DIGITS or any(c not in "0123456789abcdef" for c in digits):
+        raise Refused(f"{prefix!r} is not a memory's id: give {LEAST_DIGITS} to {ID_DIGITS} of its hexadecimal digits.")
+    views.catch_up(RECALL)
+    low, high = (bytes.fromhex(digits.ljust(ID_DIGITS, filler)) for filler in "0f")
+    with views.reading() as cursor:
+        found = memories.streams_like(cursor, low, high)
+    if not found:
+        raise NotFound(f"There is no memory {prefix}.")
+    if len(found) > 1:
+        raise Refused(f"{prefix} begins more than one id ({', '.join(s.hex()[:12] for s in found)} ...): add digits.")
+    return found[0]
+
+
+def history(log: Log, views: Views, memory: bytes) -> list[LoggedEvent]:
+    """Every event of a memory, oldest first, verified. Raises ViewsDamaged where the view has seen more than these."""
+    events = log.events_of(memory)
+    with views.reading() as cursor:
+        known = memories.number_and_revision(cursor, memory)
+    if not events and known is None:
+        raise NotFound(f"There is no memory {memory.hex()}.")
+    if not events or (known is not None and events[-1].header.revision < known[1]):
+        raise ViewsDamaged(f"The last events of {memory.hex()} are gone from the log. Run `tallystick verify`.")
+    return events
+
+
+def get(log: Log, views: Views, memory: bytes) -> Record:
+    """The memory as its events say it is now, whatever its status."""
+    record = fold(history(log, views, memory))
+    if record is None:
+        raise NotFound(f"{memory.hex()} is not a memory.")
+    return record
