@@ -3,7 +3,8 @@
 TallystickError
 ├── Refused              a rule said no; nothing was written
 │   ├── StreamErased         the memory was erased, for ever
-│   └── RevisionConflict     somebody else changed the memory first
+│   ├── RevisionConflict     somebody else changed the memory first
+│   └── StoreExists          there is a store already
 ├── NotFound             no such memory, receipt, store or position
 ├── LogDamaged           the log does not verify: stop and investigate
 │   └── LogBehindMark        the log is shorter than, or not, what was verified before
@@ -38,6 +39,10 @@ class StreamErased(Refused):
 
 class RevisionConflict(Refused):
     """The memory has changed since you read it. Read it again, then repeat the command."""
+
+
+class StoreExists(Refused):
+    """There is a store already. Open it."""
 
 
 class NotFound(TallystickError):

@@ -17,15 +17,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from .commands.forget import Forget, Restore, forget, restore
+from .commands.rebuild import Rebuilt, rebuild
 from .commands.record_recall import AccessRecord
 from .commands.session import MICROSECONDS, Session
 from .commands.store import Outcome, Store, check_namespace, store
 from .config import load_settings
-from .errors import Forked, LogDamaged, Refused, Unavailable
+from .errors import Forked, LogDamaged, Refused, StoreExists, Unavailable
 from .events.installation import FILE, Installation, stamp
 from .events.kinds import Hit as RecordedHit
-from .events.kinds import Recalled, ViewsRebuilt
-from .events.log import Append
+from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .projections.audit import AuditRow, latest
 from .projections.record import Record
@@ -104,11 +104,9 @@ class Memory:
         directory, key_directory = Path(path), Path(keys) if keys is not None else settings.keys
         name = namespace or settings.namespace
         check_namespace(name)
-        if create and not _is_store(directory):
-            installation = Installation.create(directory, key_directory)
-            _say("keys.created", directory=str(installation.keys.directory) if installation.keys else "")
-        else:
-            installation = Installation.open(directory, key_directory)
+        installation = (
+            _open_or_create(directory, key_directory) if create else Installation.open(directory, key_directory)
+        )
         memory = cls(
             installation,
             namespace=name,
@@ -117,6 +115,23 @@ class Memory:
         )
         memory._trust_or_compare_views()
         return memory
+
+    @classmethod
+    def replay(
+        cls, path: str | Path, *, keys: str | Path | None = None, actor: str | None = None, reason: str = "replay"
+    ) -> Rebuilt:
+        """Rebuild the views of the store in a directory, damaged or gone as they may be, from the verified log.
+
+        The way back from ViewsDamaged. It is put on record as an event, with the digests before and after.
+        """
+        settings = load_settings()
+        installation = Installation.open(Path(path), Path(keys) if keys is not None else settings.keys)
+        memory = cls(
+            installation, namespace=settings.namespace, actor=actor or settings.actor or f"user:{_user()}", model="none"
+        )
+        installation.share()
+        with memory:
+            return memory.rebuild(reason=reason)
 
     @classmethod
     def temporary(cls, *, namespace: str = "default", actor: str = "user:test", model: str = "none") -> Self:
@@ -203,11 +218,10 @@ class Memory:
             self._follow()
             return position
 
-    def rebuild(self, *, reason: str = "asked for") -> tuple[dict[str, str], dict[str, str]]:
+    def rebuild(self, *, reason: str = "asked for") -> Rebuilt:
         """Build every view anew from the log beside the old ones, and put them in force. On record as an event.
 
-        Returns the digests before and after, by view; equal unless the old views were damaged. Before is empty
-        where the old views could not be read.
+        Returns the digests before and after, by view: equal unless the old views were damaged.
         """
         with self._in_use():
             return rebuild(self._session, self._views, reason)
@@ -256,9 +270,10 @@ class Memory:
             return explained
 
     def events(self, after: int = 0) -> Iterator[LoggedEvent]:
-        """The events of the memory log after a position, verified, oldest first, up to the present end."""
+        """The events of the memory log after a position, verified, oldest first, to its present end. On record."""
         with self._in_use():
             last = self._installation.memory.follow().size - 1
+            self._access.exported(after, max(after, last))
         for page in self._installation.memory.pages(after, last):
             yield from page
 
@@ -354,14 +369,15 @@ class Memory:
         return self._access.recalled(event).hex()
 
 
-def rebuild(session: Session, views: ViewsInForce, reason: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Rebuild the views, put them in force, and put that on record."""
-    before, after = views.rebuild()
-    log = session.installation.memory
-    stream, nonce = log.new_stream()
-    event = session.event(ViewsRebuilt, reason=reason, before=before, after=after, nonce=nonce)
-    log.append(Append((log.opening(stream, event),)))
-    return before, after
+def _open_or_create(directory: Path, keys: Path | None) -> Installation:
+    if not _is_store(directory):
+        try:
+            installation = Installation.create(directory, keys)
+        except StoreExists:
+            return Installation.open(directory, keys)
+        _say("keys.created", directory=str(installation.keys.directory) if installation.keys else "")
+        return installation
+    return Installation.open(directory, keys)
 
 
 def _is_store(directory: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from ..events.kinds import Event, Read, Recalled
+from ..events.kinds import Event, Exported, Read, Recalled
 from ..events.log import Append, Log
 from .session import Session
 
@@ -28,6 +28,12 @@ class AccessRecord:
         """Append that one memory was read by name; returns the receipt."""
         tip = self._session.installation.memory.tip
         event = self._session.event(Read, memory=memory, verb=verb, log_size=tip.size, log_root=tip.frontier.root())
+        return self._append(event)
+
+    def exported(self, after: int, upto: int) -> bytes:
+        """Append that events were handed out; returns the receipt."""
+        tip = self._session.installation.memory.tip
+        event = self._session.event(Exported, after=after, upto=upto, log_size=tip.size, log_root=tip.frontier.root())
         return self._append(event)
 
     def _append(self, event: Event) -> bytes:

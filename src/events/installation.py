@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, Refused, StoreIsNewer
+from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, StoreExists, StoreIsNewer
 from . import claims, recorder, settings
 from .canonical import NotCanonical, decode_body
 from .checkpoint import Checkpoint, sign
@@ -17,7 +20,7 @@ from .driver import Datastore, File
 from .envelope import is_signed_by, origin_of, stream_of
 from .keys import Keys, create_keys, default_directory, load_keys
 from .kinds import LogCreated, event_from
-from .log import Append, Log
+from .log import Log
 from .mapper import Draft
 from .mark import NOTHING, Mark, Marked
 from .merkle import Frontier
@@ -63,13 +66,16 @@ class Installation:
 
     @classmethod
     def create(cls, path: Path, keys: Path | None) -> Self:
-        """Make a new store in a directory that holds none. Raises Refused where it can't or should not."""
+        """Make a new store in a directory that holds none. Raises Refused where it can't or should not.
+
+        Of several processes that create at once, one does.
+        """
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if (path / FILE).exists():
-            raise Refused(f"{path} already holds a store: open it.")
-        store = secrets.token_bytes(16)
-        made = create_keys(keys or default_directory(store), path)
-        _write_store(path, store, made)
+        with _creating(path):
+            if (path / FILE).exists():
+                raise StoreExists(f"{path} already holds a store: open it.")
+            store = secrets.token_bytes(16)
+            _write_store(path, store, create_keys(keys or default_directory(store), path))
         return cls.open(path, keys)
 
     @classmethod
@@ -233,24 +239,36 @@ def _store_of(path: Path) -> bytes:
     return store
 
 
+@contextmanager
+def _creating(path: Path) -> Iterator[None]:
+    """Hold the lock that lets one process make a store in this directory. The lock file is the directory's own."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _write_store(path: Path, store: bytes, keys: Keys) -> None:
-    """Write log.db with the first event of both logs in one transaction."""
+    """Write log.db, its tables, settings and the first event of both logs, in one transaction."""
     datastore = Datastore(File(path / FILE, LogDamaged))
     commits = GroupCommit(datastore, lambda: None)
-    logs = []
-    try:
-        with datastore.transaction(commit=True) as cursor:
-            for statement in _SCHEMA:
-                cursor.execute(statement)
-            settings.write_setting(cursor, "format", FORMAT.to_bytes(4, "big"))
-            settings.write_setting(cursor, "store", store)
+
+    def write(cursor: Any) -> None:
+        for statement in _SCHEMA:
+            cursor.execute(statement)
+        settings.write_setting(cursor, "format", FORMAT.to_bytes(4, "big"))
+        settings.write_setting(cursor, "store", store)
         for number, name in enumerate(LOGS):
             event = _log_created(store, name, keys)
-            identity = Identity(name, number, origin_of(keys.root.public, name, event.nonce or b""), keys.writer.public)
+            nonce = event.nonce or b""
+            identity = Identity(name, number, origin_of(keys.root.public, name, nonce), keys.writer.public)
             log = Log(datastore, identity, commits, keys.writer, keys.kek)
-            logs.append((log, Draft(stream_of(log.origin, event.nonce or b""), 0, event)))
-        for log, draft in logs:
-            log.append(Append((draft,)))
+            log.begin(cursor, Draft(stream_of(log.origin, nonce), 0, event))
+
+    try:
+        commits.run(write)
     finally:
         datastore.close()
 

@@ -175,6 +175,17 @@ class Read(Event):
     log_root: Hash
 
 
+class Exported(Event):
+    """Events of the memory log were handed out, `after` one position up to another. In the access log."""
+
+    KIND: ClassVar[str] = "memory.exported"
+
+    after: Annotated[int, Field(ge=0)]
+    upto: Annotated[int, Field(ge=0)]
+    log_size: Annotated[int, Field(ge=0)]
+    log_root: Hash
+
+
 REGISTRY: dict[tuple[str, int], type[Event]] = {
     (kind.KIND, kind.SCHEMA): kind
     for kind in (
@@ -187,6 +198,7 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
         ViewsRebuilt,
         Recalled,
         Read,
+        Exported,
     )
 }
 

@@ -90,8 +90,12 @@ class Log:
         positions = self._commits.run(lambda cursor: self._append(cursor, sealed, request), durable=durable)
         return [Appended(position, event.id) for position, event in zip(positions, sealed, strict=True)]
 
+    def begin(self, cursor: Any, created: Draft) -> None:
+        """Append the first event of the log, in the transaction that makes its store."""
+        self.recorder.insert_within(cursor, [self._mapper.to_stored_event(created)])
+
     def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> Sequence[int]:
-        positions = self.recorder._insert_events(cursor, sealed)
+        positions = self.recorder.insert_within(cursor, sealed)
         for given in request.releases:
             release(cursor, given)
         for claim in request.claims:

@@ -102,9 +102,10 @@ class LogRecorder(SQLiteApplicationRecorder):
 
         Raises the library's IntegrityError where a revision is taken; nothing of the call is then written.
         """
-        return self._commits.run(lambda cursor: self._insert_events(cursor, stored_events))
+        return self._commits.run(lambda cursor: self.insert_within(cursor, stored_events))
 
-    def _insert_events(self, c: Any, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int]:
+    def insert_within(self, c: Any, stored_events: Sequence[StoredEvent]) -> Sequence[int]:
+        """As insert_events, inside a transaction of the group commit."""
         tip = self.advance(c, self._pending or self.tip)
         first, base = tip.size, self.identity.number * PLACES
         entries, payloads = [], []
@@ -248,17 +249,21 @@ class LogRecorder(SQLiteApplicationRecorder):
             before = tip.size
             for row in self._rows(c, tip.size, min(PAGE, stop - tip.size)):
                 read, entry = self._read(row, tip.size)
-                self._check_against(tip, read.header)
                 if signed:
                     self._check_signature(read, entry)
+                self._check_against(tip, read, entry)
                 tip = Tip(tip.frontier.append(read.leaf), read.header.time)
                 yield read, tip
             if tip.size == before:
                 raise self.damaged(before, "the entry is missing")
 
-    def _check_against(self, tip: Tip, header: Header) -> None:
+    def _check_against(self, tip: Tip, read: EntryRead, entry: bytes) -> None:
+        header = read.header
         if header.root != tip.frontier.root():
-            raise self.damaged(header.position, "its root is not that of the entries before it")
+            self._check_signature(read, entry)
+            if tip.size:  # every root up to here was right, so it is the entry before this one that is not
+                raise self.damaged(tip.size - 1, "it is not the entry that later ones were signed over")
+            raise self.damaged(0, "its root is not that of an empty log")
         if header.time <= tip.time:
             raise self.damaged(header.position, f"its clock ({milliseconds(header.time)} ms) runs backwards")
 

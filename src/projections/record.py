@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from ..events.kinds import Forgotten, Reinforced, Restored, Stored, Superseded
+from ..events.kinds import Event, Forgotten, Reinforced, Restored, Stored, Superseded
 from ..events.mapper import LoggedEvent
 
 Status = Literal["current", "forgotten", "superseded"]
@@ -86,15 +86,34 @@ def _after(record: Record | None, logged: LoggedEvent) -> Record | None:
         return Record(header.stream, event, header.position, header.revision, header.position, logged.leaf)
     if record is None:
         return None
-    at = replace(record, revision=header.revision, position=header.position, leaf=logged.leaf)
+    at = replace(
+        record,
+        revision=header.revision,
+        position=header.position,
+        leaf=logged.leaf,
+        status=status_after(record.status, event),
+    )
     match event:
         case Reinforced():
             return replace(at, reinforced=record.reinforced + 1)
         case Superseded():
-            return replace(at, status="superseded", superseded_by=event.by)
+            return replace(at, superseded_by=event.by)
         case Forgotten():
-            return replace(at, status="forgotten", forgotten_for=event.reason)
+            return replace(at, forgotten_for=event.reason)
         case Restored():
-            return replace(at, status="current", forgotten_for=None)
+            return replace(at, forgotten_for=None)
         case _:
             return at
+
+
+def status_after(status: Status, event: Event) -> Status:
+    """What an event makes of a memory's status."""
+    match event:
+        case Superseded():
+            return "superseded"
+        case Forgotten():
+            return "forgotten"
+        case Stored() | Restored():
+            return "current"
+        case _:
+            return status

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from ..errors import KeysMissing, ViewsDamaged
+from ..errors import KeysMissing, TallystickError, ViewsDamaged
 from ..events.driver import Datastore, File
 from ..events.installation import Installation
 from ..events.log import Log
@@ -94,11 +94,14 @@ class VectorSearch:
         self._backlog: dict[int, Wanted] = {}
         self._changed = Condition()
         self._worker: Thread | None = None
+        self._failure: TallystickError | None = None
         self._closed = False
 
     def follow(self, views: Views) -> None:
-        """Take in what the view has gained; start embedding what has no vector."""
+        """Take in what the view has gained; start embedding what has no vector. Raises what stopped the embedding."""
         with self._changed, views.reading() as cursor:
+            if self._failure is not None:
+                raise self._failure
             if self._views != views.path:
                 self._index, self._position = NumpyIndex(self._embedder.space.dimensions), 0
                 self._views, self._backlog = views.path, {}
@@ -110,7 +113,7 @@ class VectorSearch:
     def wait(self, seconds: float) -> int:
         """Wait at most so long for vectors that are not made yet. Returns how many are still missing."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._backlog or self._closed, seconds)
+            self._changed.wait_for(lambda: not self._backlog or self._closed or self._failure is not None, seconds)
             return len(self._backlog)
 
     def search(self, question: str, candidates: list[int], limit: int) -> list[tuple[int, float]]:
@@ -145,6 +148,14 @@ class VectorSearch:
             self._worker.start()
 
     def _embed_backlog(self) -> None:
+        try:
+            self._embed_all()
+        except TallystickError as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _embed_all(self) -> None:
         while (wanted := self._next()) is not None:
             record = fold(self._log.events_of(wanted.stream))
             if record is not None and record.status == "current":

@@ -161,6 +161,7 @@ class ViewsInForce:
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
         self._views: Views | None = None
+        self._left: list[Views] = []  # other threads may still be reading them
         self._switching = Lock()
 
     def current(self, group: Group) -> Views:
@@ -174,8 +175,8 @@ class ViewsInForce:
         name = self.name()
         with self._switching:
             if self._views is None or self._views.path.name != name:
-                self._close()
-                self._views = self._open(name)
+                self._leave_for(self._open(name))
+            assert self._views is not None
             return self._views
 
     def rebuild(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -189,14 +190,16 @@ class ViewsInForce:
         return before, after
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and those that were in force before."""
         with self._switching:
-            self._close()
+            for views in (*self._left, *([self._views] if self._views else [])):
+                views.close()
+            self._left, self._views = [], None
 
-    def _close(self) -> None:
+    def _leave_for(self, views: Views) -> None:
         if self._views is not None:
-            self._views.close()
-            self._views = None
+            self._left.append(self._views)
+        self._views = views
 
     def name(self) -> str | None:
         """The file that log.db names; None where the store has no views yet."""
@@ -230,8 +233,7 @@ class ViewsInForce:
         name = fresh.path.name
         self._installation.commits.run(lambda cursor: write_setting(cursor, IN_FORCE, name.encode()))
         with self._switching:
-            self._close()
-            self._views = fresh
+            self._leave_for(fresh)
         if old is not None:
             for suffix in ("", "-wal", "-shm"):
                 (self._installation.path / (old + suffix)).unlink(missing_ok=True)

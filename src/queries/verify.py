@@ -10,11 +10,11 @@ from ..events import recorder
 from ..events.checkpoint import BadNote, Checkpoint, open_note
 from ..events.claims import command_tag, content_tag, key_tag
 from ..events.installation import Installation
-from ..events.kinds import LogCreated
+from ..events.kinds import LogCreated, Stored
 from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..events.merkle import Frontier
-from ..projections.record import fold
+from ..projections.record import Status, status_after
 from ..projections.vectors import VectorCache
 from ..projections.views import GROUPS, ViewsInForce, building
 
@@ -109,45 +109,46 @@ class _Holdings:
     def __init__(self, installation: Installation, log: Log) -> None:
         self._index = installation.keys.index if installation.keys else b""
         self._log = log
-        self._streams: dict[bytes, list[LoggedEvent]] = {}
         self._sealed: set[bytes] = set()
+        self._memories: dict[bytes, _Holder] = {}
         self._commands: dict[bytes, bytes] = {}
 
     def take(self, logged: LoggedEvent) -> None:
         """Note what one event says."""
-        stream = logged.header.stream
-        if not logged.event.CLEAR:
+        stream, event = logged.header.stream, logged.event
+        if not event.CLEAR:
             self._sealed.add(stream)
-        if self._log.name == "memory":
-            self._streams.setdefault(stream, []).append(logged)
+        if isinstance(event, Stored) and self._log.name == "memory":
+            tags = tuple(tag for tag in (content_tag(self._index, event), key_tag(self._index, event)) if tag)
+            self._memories[stream] = _Holder(event.namespace, tags, "current")
+        holder = self._memories.get(stream)
+        if holder is not None:
+            self._memories[stream] = holder._replace(status=status_after(holder.status, event))
+            tag = command_tag(self._index, holder.namespace, event.command_id)
+            self._commands |= {tag: stream} if tag else {}
 
     def compare(self, cursor: Any) -> None:
         """Raise LogDamaged where the tables say otherwise."""
-        streams = set(self._log.data_keys(cursor))
-        for stream in sorted(self._sealed ^ streams):
-            raise LogDamaged(
-                f"The data key of stream {stream.hex()} is missing or not accounted for. {LogDamaged.remedy}"
-            )
+        for stream in sorted(self._sealed ^ set(self._log.data_keys(cursor))):
+            raise _damaged(self._log, f"the data key of stream {stream.hex()} is missing or not accounted for")
         if self._log.name == "memory":
             self._compare_claims(cursor)
 
     def _compare_claims(self, cursor: Any) -> None:
         held = dict(cursor.execute("SELECT tag, stream FROM claim LEFT JOIN entry USING (place)").fetchall())
-        expected: dict[bytes, bytes] = {}
-        for stream, events in self._streams.items():
-            expected |= {tag: stream for tag in self._claims_of(events)}
+        current = {s: holder for s, holder in self._memories.items() if holder.status == "current"}
+        expected = self._commands | {tag: s for s, holder in current.items() for tag in holder.tags}
         for tag in sorted(set(held) | set(expected)):
             if held.get(tag) != expected.get(tag):
-                raise LogDamaged(f"The claim {tag.hex()} is not held as the events say. {LogDamaged.remedy}")
+                raise _damaged(self._log, f"the claim {tag.hex()} is not held as the events say")
 
-    def _claims_of(self, events: list[LoggedEvent]) -> list[bytes]:
-        record = fold(events)
-        if record is None:
-            return []
-        tags = [command_tag(self._index, record.namespace, logged.event.command_id) for logged in events]
-        if record.status == "current":
-            tags += [content_tag(self._index, record.stored), key_tag(self._index, record.stored)]
-        return [tag for tag in tags if tag is not None]
+
+class _Holder(NamedTuple):
+    """What one memory claims while it is current."""
+
+    namespace: str
+    tags: tuple[bytes, ...]
+    status: Status
 
 
 def _checkpoints(installation: Installation, log: Log) -> dict[int, Checkpoint]:
@@ -158,20 +159,22 @@ def _checkpoints(installation: Installation, log: Log) -> dict[int, Checkpoint]:
         rows = cursor.execute(
             "SELECT size, note FROM checkpoint WHERE log = ? ORDER BY size", (log.recorder.identity.number,)
         ).fetchall()
-    found = {}
-    for size, note in rows:
-        try:
-            checkpoint = open_note(note.decode(), log.origin.hex(), created.checkpoint)
-        except (BadNote, UnicodeDecodeError, AttributeError) as error:
-            raise LogDamaged(
-                f"{log.name} log: the checkpoint of size {size} does not open: {error}. {LogDamaged.remedy}"
-            ) from error
-        if checkpoint.size != size or checkpoint.origin != log.origin.hex():
-            raise LogDamaged(
-                f"{log.name} log: the checkpoint of size {size} is one of size {checkpoint.size}. {LogDamaged.remedy}"
-            )
-        found[size] = checkpoint
-    return found
+    return {size: _opened(log, created, size, note) for size, note in rows}
+
+
+def _opened(log: Log, created: LogCreated, size: int, note: Any) -> Checkpoint:
+    name = log.origin.hex()
+    try:
+        checkpoint = open_note(note.decode(), name, created.checkpoint)
+    except (BadNote, UnicodeDecodeError, AttributeError) as error:
+        raise _damaged(log, f"the checkpoint of size {size} does not open: {error}") from error
+    if (checkpoint.size, checkpoint.origin) != (size, name):
+        raise _damaged(log, f"the checkpoint of size {size} is one of size {checkpoint.size}")
+    return checkpoint
+
+
+def _damaged(log: Log, what: str) -> LogDamaged:
+    return LogDamaged(f"{log.name} log: {what}. {LogDamaged.remedy}", log=log.name)
 
 
 def _require_mark(installation: Installation, log: Log, size: int) -> None:

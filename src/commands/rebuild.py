@@ -1,0 +1,27 @@
+"""Rebuild the views: fold them anew from the log, put them in force, and put that on record."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..events.kinds import ViewsRebuilt
+from ..events.log import Append
+from ..projections.views import ViewsInForce
+from .session import Session
+
+
+class Rebuilt(NamedTuple):
+    """The digest of each view before and after, at one position. Before is empty where the views could not be read."""
+
+    before: dict[str, str]
+    after: dict[str, str]
+
+
+def rebuild(session: Session, views: ViewsInForce, reason: str) -> Rebuilt:
+    """Rebuild every view beside the ones in force, switch to the new ones, and append that this was done."""
+    rebuilt = Rebuilt(*views.rebuild())
+    log = session.installation.memory
+    stream, nonce = log.new_stream()
+    event = session.event(ViewsRebuilt, reason=reason, before=rebuilt.before, after=rebuilt.after, nonce=nonce)
+    log.append(Append((log.opening(stream, event),)))
+    return rebuilt
