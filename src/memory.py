@@ -29,6 +29,7 @@ from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .projections.audit import AuditRow, latest
 from .projections.record import Record
+from .projections.vector_cache import VectorCache
 from .projections.views import RECALL, TRAIL, ViewsInForce
 from .queries import lookup
 from .queries.recall import STAGES, Answer, Hit, Question, recall
@@ -37,7 +38,7 @@ from .queries.verify import Depth, Progress, Report, compare_views, quiet, verif
 from .queries.why import Why, packed, why
 
 if TYPE_CHECKING:
-    from .projections.vectors import VectorCache, VectorSearch
+    from .projections.vector_search import VectorSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +340,7 @@ class Memory:
         with self._loading:
             if self._search is None and not self._model_missing:
                 from .projections.embedding import resolve_embedder  # noqa: PLC0415  numpy and the model
-                from .projections.vectors import VectorCache, VectorSearch  # noqa: PLC0415  numpy
+                from .projections.vector_search import VectorSearch  # noqa: PLC0415  numpy
 
                 embedder = resolve_embedder(self._model)
                 if embedder is None:

@@ -125,6 +125,11 @@ class Connection(stock.SQLiteConnection):
         with Transaction(self, commit=commit) as cursor, cursor as raw:
             yield raw
 
+    def execute(self, statement: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """All rows of one statement outside any transaction."""
+        rows: list[tuple[Any, ...]] = self._sqlite_conn.execute(statement, parameters).fetchall()
+        return rows
+
     def set_durable(self, durable: bool) -> None:
         """Whether the next commits wait for the disk."""
         if durable is not self._durable:
@@ -160,6 +165,11 @@ class Datastore(stock.SQLiteDatastore):
         self.pool = Pool(file)
         self.single_row_tracking = True
         self.originator_id_type = "uuid"
+
+    def rows(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """The rows of one reading statement, from a snapshot of its own: a third of the cost of a transaction."""
+        with self.get_connection(commit=False) as connection, translated(self.file):
+            return list(connection.execute(statement, parameters))  # type: ignore[attr-defined]
 
     driver_errors: type[Exception] = dbapi2.Error
 

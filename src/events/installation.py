@@ -226,8 +226,7 @@ def _store_of(path: Path) -> bytes:
         raise NotFound(f"There is no store in {path}. Create one with `tallystick init` or Memory.open({str(path)!r}).")
     datastore = Datastore(File(path / FILE, LogDamaged, read_only=True))
     try:
-        with datastore.transaction(commit=False) as cursor:
-            form, store = settings.read_setting(cursor, "format"), settings.read_setting(cursor, "store")
+        form, store = settings.read_setting(datastore, "format"), settings.read_setting(datastore, "store")
     finally:
         datastore.close()
     if form is None or store is None:

@@ -15,6 +15,7 @@ from .canonical import NotCanonical, decode_body, encode_body
 from .merkle import Frontier
 
 SLOT_BYTES = 8192
+NUMBER_BYTES = 8
 _CONTEXT = b"tallystick/mark/v1\0"
 
 
@@ -39,12 +40,16 @@ class Mark:
     def __init__(self, directory: Path) -> None:
         self.path = directory / "mark"
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._known = NOTHING
         self._holding = os.open(directory / "held", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
     def read(self) -> Marked:
         """What the mark says now; NOTHING where it was never written."""
-        slots = [_read_slot(os.pread(self._descriptor, SLOT_BYTES, place)) for place in (0, SLOT_BYTES)]
-        return max((slot for slot in slots if slot), default=NOTHING, key=lambda slot: slot.number)
+        numbers = [os.pread(self._descriptor, NUMBER_BYTES, place) for place in (0, SLOT_BYTES)]
+        if self._known.number.to_bytes(NUMBER_BYTES, "big") != max(numbers):
+            slots = [_read_slot(os.pread(self._descriptor, SLOT_BYTES, place)) for place in (0, SLOT_BYTES)]
+            self._known = max((slot for slot in slots if slot), default=NOTHING, key=lambda slot: slot.number)
+        return self._known
 
     def advance(self, frontiers: Mapping[bytes, Frontier]) -> None:
         """Move the mark to these frontiers where they are further. Raises LogBehindMark for a second history."""
@@ -81,8 +86,8 @@ class Mark:
 
     def _write(self, marked: Marked, frontiers: Mapping[bytes, Frontier], closed: Mapping[str, Any]) -> None:
         number = marked.number + 1
-        slot = _slot(Marked(number, frontiers, closed))
-        os.pwrite(self._descriptor, slot, SLOT_BYTES * (number % 2))
+        self._known = Marked(number, frontiers, closed)
+        os.pwrite(self._descriptor, _slot(self._known), SLOT_BYTES * (number % 2))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -104,25 +109,25 @@ def _is_further(frontier: Frontier, marked: Frontier | None) -> bool:
 def _slot(marked: Marked) -> bytes:
     body = encode_body(
         {
-            "number": marked.number,
             "logs": [[origin, f.size, list(f.hashes)] for origin, f in marked.frontiers.items()],
             "closed": dict(marked.closed),
         }
     )
-    framed = len(body).to_bytes(4, "big") + body
+    framed = marked.number.to_bytes(NUMBER_BYTES, "big") + len(body).to_bytes(4, "big") + body
     if len(framed) + 32 > SLOT_BYTES:
         raise ValueError("the mark outgrew its slot")
     return framed + hashlib.sha256(_CONTEXT + framed).digest()
 
 
 def _read_slot(data: bytes) -> Marked | None:
-    size = int.from_bytes(data[:4], "big") + 4
-    framed, checksum = data[:size], data[size : size + 32]
+    start = NUMBER_BYTES + 4
+    end = start + int.from_bytes(data[NUMBER_BYTES:start], "big")
+    framed, checksum = data[:end], data[end : end + 32]
     if not data or hashlib.sha256(_CONTEXT + framed).digest() != checksum:
         return None
     try:
-        body: Any = decode_body(framed[4:])
+        body: Any = decode_body(framed[start:])
         frontiers = {o: Frontier(n, tuple(hashes)) for o, n, hashes in body["logs"]}
     except (NotCanonical, KeyError, ValueError, TypeError):
         return None
-    return Marked(body["number"], frontiers, body["closed"])
+    return Marked(int.from_bytes(data[:NUMBER_BYTES], "big"), frontiers, body["closed"])

@@ -80,10 +80,13 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     def __init__(self, datastore: Datastore, identity: Identity, commits: GroupCommit, signer: Signer | None) -> None:
         super().__init__(datastore, "entry")
+        self.datastore: Datastore = datastore
         self.identity = identity
         self.tip = START
         self._moving = Lock()
         self._key_id = key_id(identity.writer)
+        base = identity.number * PLACES
+        self._size_query = ("SELECT max(place) FROM entry WHERE place >= ? AND place < ?", (base, base + PLACES))
         self._pending: Tip | None = None
         self._commits = commits
         self._signer = signer
@@ -209,13 +212,17 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     def size(self, c: Any) -> int:
         """How many entries the log has."""
-        base = self.identity.number * PLACES
-        row = c.execute("SELECT max(place) FROM entry WHERE place >= ? AND place < ?", (base, base + PLACES)).fetchone()
-        return 0 if row[0] is None else int(row[0]) - base + 1
+        return self._size(c.execute(*self._size_query).fetchall())
+
+    def _size(self, rows: list[tuple[Any, ...]]) -> int:
+        last = rows[0][0]
+        return 0 if last is None else int(last) % PLACES + 1
 
     def follow(self) -> Tip:
-        """Verify what others have appended, and move the tip past it. Costs nothing of note where nothing is new."""
-        before = self.tip  # read before the snapshot is taken, so that it can't be ahead of it
+        """Verify what others have appended, and move the tip past it. One indexed read where nothing is new."""
+        before = self.tip  # read before the log is, so that it can't be ahead of what is read
+        if self._size(self.datastore.rows(*self._size_query)) == before.size:
+            return before
         with self.datastore.transaction(commit=False) as c:
             tip = self.advance(c, before)
         with self._moving:

@@ -6,17 +6,18 @@ import hashlib
 from typing import Any
 
 from ..errors import LogDamaged
+from .driver import Datastore
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",)
 CHECKSUM_BYTES = 16
 
 
-def read_setting(cursor: Any, name: str) -> bytes | None:
+def read_setting(datastore: Datastore, name: str) -> bytes | None:
     """The value under a name, or None. Raises LogDamaged where it is not what was written."""
-    row = cursor.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()
-    if row is None:
+    rows = datastore.rows("SELECT value FROM setting WHERE name = ?", (name,))
+    if not rows:
         return None
-    value, checksum = row[0][:-CHECKSUM_BYTES], row[0][-CHECKSUM_BYTES:]
+    value, checksum = rows[0][0][:-CHECKSUM_BYTES], rows[0][0][-CHECKSUM_BYTES:]
     if checksum != _checksum(name, value):
         raise LogDamaged(f"The setting {name!r} of log.db is not what was written. {LogDamaged.remedy}")
     return bytes(value)

@@ -41,14 +41,12 @@ class Vault:
         """The data key of a stream, or None where it has none. Raises LogDamaged where it can't be unwrapped."""
         known = self._remembered.get(stream)
         if known is None:
-            with self._datastore.transaction(commit=False) as cursor:
-                row = cursor.execute(
-                    "SELECT generation, wrapped FROM data_key WHERE log = ? AND stream = ?",
-                    (self._number, stream),
-                ).fetchone()
-            if row is None:
+            rows = self._datastore.rows(
+                "SELECT generation, wrapped FROM data_key WHERE log = ? AND stream = ?", (self._number, stream)
+            )
+            if not rows:
                 return None
-            known = self.unwrap(stream, *row)
+            known = self.unwrap(stream, *rows[0])
             self._remember(stream, known)
         return known
 

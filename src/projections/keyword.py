@@ -49,20 +49,24 @@ class Keyword:
         return digest_of(_everything(cursor))
 
 
-def search(cursor: Any, words: Sequence[str], namespaces: Sequence[str], limit: int) -> list[tuple[int, float]]:
+def search(
+    cursor: Any, words: Sequence[str], namespaces: Sequence[str], now: int, limit: int
+) -> list[tuple[int, float]]:
     """The best memories of these namespaces that hold any of the words: (number, BM25 score), best first.
 
-    BM25 as SQLite FTS5 computes it (k1 = 1.2, b = 0.75), own text weighing 3 and tags 1, with its sign turned.
-    Words must come from `query_tokens`; no text of a user is read as query syntax.
+    What has expired by `now` (microseconds) is left out before the best are picked. BM25 as SQLite FTS5 computes it
+    (k1 = 1.2, b = 0.75), own text weighing 3 and tags 1, with its sign turned. Words must come from `query_tokens`;
+    no text of a user is read as query syntax.
     """
     if not words or not namespaces:
         return []
     asked = " OR ".join(f'"{word}"' for word in words)
     within = " OR ".join(f'"{namespace_token(name)}"' for name in namespaces)
     rows = cursor.execute(
-        f"SELECT rowid, -bm25(keyword, {OWN_WEIGHT}, {TAGS_WEIGHT}, 0.0) AS score FROM keyword "
-        "WHERE keyword MATCH ? ORDER BY score DESC, rowid LIMIT ?",
-        (f"(namespace : ({within})) AND ({{own tags}} : ({asked}))", limit),
+        f"SELECT keyword.rowid, -bm25(keyword, {OWN_WEIGHT}, {TAGS_WEIGHT}, 0.0) AS score "
+        "FROM keyword JOIN memories ON memories.number = keyword.rowid "
+        "WHERE keyword MATCH ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY score DESC, number LIMIT ?",
+        (f"(namespace : ({within})) AND ({{own tags}} : ({asked}))", now, limit),
     )
     return [(number, score) for number, score in rows]
 

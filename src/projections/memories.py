@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .record import Record
@@ -82,10 +82,19 @@ def recallable(cursor: Any, namespaces: Sequence[str], now: int) -> list[int]:
     return [number for (number,) in rows]
 
 
-def rows_of(cursor: Any, numbers: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+def rows_of(cursor: Any, numbers: Iterable[int]) -> Iterator[tuple[Any, ...]]:
     """The full rows of these numbers, in the order given."""
     for number in numbers:
         yield cursor.execute(f"SELECT {_ALL} FROM memories WHERE number = ?", (number,)).fetchone()
+
+
+def streams_of(cursor: Any, numbers: Iterable[int]) -> dict[int, bytes]:
+    """The stream of each of these numbers."""
+    asked = json.dumps(list(numbers))
+    rows = cursor.execute(
+        "SELECT number, stream FROM memories WHERE number IN (SELECT value FROM json_each(?))", (asked,)
+    )
+    return dict(rows.fetchall())
 
 
 def streams_like(cursor: Any, low: bytes, high: bytes) -> list[bytes]:

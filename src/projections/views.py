@@ -54,6 +54,7 @@ class Views(SQLiteTrackingRecorder):
         self._file = Datastore(file)
         super().__init__(self._file)
         self.path = path
+        self._folded: dict[str, int] = {}
         self._logs: dict[str, Log] = {log.name: log for log in installation.logs}
 
     @classmethod
@@ -79,16 +80,14 @@ class Views(SQLiteTrackingRecorder):
         """Fold what the logs have gained, once it is verified. Returns how many events were folded."""
         return sum(self._follow(group, self._logs[name]) for name in group.logs)
 
-    def position(self, group: Group, log: str, cursor: Any | None = None) -> int:
+    def position(self, group: Group, log: str) -> int:
         """The position of a log up to which a group is folded; genesis is 0."""
-        tracked = f"{group.name}/{log}"
-        found = self.max_tracking_id(tracked) if cursor is None else self._max_tracking_id(tracked, cursor)
-        return found or 0
+        return self.max_tracking_id(f"{group.name}/{log}") or 0
 
     def _follow(self, group: Group, log: Log) -> int:
-        last = log.follow().size - 1
+        last, tracked = log.follow().size - 1, f"{group.name}/{log.name}"
         folded = 0
-        while (at := self.position(group, log.name)) < last:
+        while (at := self._folded.get(tracked, 0)) < last:
             folded += self._fold_page(group, log, last)
         if at > last:
             raise ViewsDamaged(f"The views are at position {at} of the {log.name} log, which ends at {last}.")
@@ -96,14 +95,17 @@ class Views(SQLiteTrackingRecorder):
 
     def _fold_page(self, group: Group, log: Log, last: int) -> int:
         """Fold one page under the lock that serialises the projectors of all processes."""
+        tracked = f"{group.name}/{log.name}"
         with self.datastore.transaction(commit=True) as cursor:
-            events = next(log.pages(self.position(group, log.name, cursor), last), [])
-            if not events:
-                return 0
-            page = Page(log.name, events, self._changes(cursor, log, events) if group is RECALL else ())
-            for view in group.views:
-                view.apply(cursor, page)
-            self._insert_tracking(cursor, Tracking(f"{group.name}/{log.name}", events[-1].header.position))
+            at = self._max_tracking_id(tracked, cursor) or 0
+            events = next(log.pages(at, last), [])
+            if events:
+                at = events[-1].header.position
+                page = Page(log.name, events, self._changes(cursor, log, events) if group is RECALL else ())
+                for view in group.views:
+                    view.apply(cursor, page)
+                self._insert_tracking(cursor, Tracking(tracked, at))
+        self._folded[tracked] = at  # only once it has committed
         return len(events)
 
     def _changes(self, cursor: Any, log: Log, events: Sequence[LoggedEvent]) -> list[Change]:
@@ -203,8 +205,7 @@ class ViewsInForce:
 
     def name(self) -> str | None:
         """The file that log.db names; None where the store has no views yet."""
-        with self._installation.datastore.transaction(commit=False) as cursor:
-            value = read_setting(cursor, IN_FORCE)
+        value = read_setting(self._installation.datastore, IN_FORCE)
         return None if value is None else value.decode()
 
     def _open(self, name: str | None) -> Views:
@@ -248,9 +249,7 @@ def building(installation: Installation) -> Iterator[Views]:
             fresh.catch_up(group)
         yield fresh
     finally:
-        with installation.datastore.transaction(commit=False) as cursor:
-            in_force = read_setting(cursor, IN_FORCE)
-        if in_force != fresh.path.name.encode():
+        if read_setting(installation.datastore, IN_FORCE) != fresh.path.name.encode():
             fresh.remove()
 
 

@@ -92,22 +92,20 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
     dense, degraded = _dense(search, views, question)
     with views.reading() as cursor:
         lexical = _lexical(cursor, question)
-        order = rank(lexical, dense, _streams(cursor, {*lexical, *dense}))
-        rows = list(memories.rows_of(cursor, order))
-    fused = _fuse(lexical, dense)
-    found: list[Hit] = []
-    for row in rows:
-        record = hydrate(log, row)
-        if record is not None and len(found) < question.limit:
-            found.append(Hit(record, _scores(row[0], fused, dense, lexical)))
-        if len(found) == question.limit:
-            break
+        fused = fuse(lexical, dense)
+        order = rank(fused, memories.streams_of(cursor, fused))
+        found: list[Hit] = []
+        for row in memories.rows_of(cursor, order):
+            record = hydrate(log, row)
+            if record is not None:
+                found.append(Hit(record, _scores(row[0], fused, dense, lexical)))
+            if len(found) == question.limit:
+                break
     return Answer(tuple(found), degraded, tip.size, tip.frontier.root(), fingerprint(search))
 
 
-def rank(lexical: Scores, dense: Scores, streams: Mapping[int, bytes]) -> list[int]:
+def rank(fused: Scores, streams: Mapping[int, bytes]) -> list[int]:
     """The pool's numbers, best first: by fused score, ties by stream id."""
-    fused = _fuse(lexical, dense)
     return sorted(fused, key=lambda number: (-fused[number], streams[number]))
 
 
@@ -135,9 +133,8 @@ def hydrate(log: Log, row: Sequence[Any]) -> Record | None:
 
 def _lexical(cursor: Any, question: Question) -> Scores:
     words = query_tokens(question.text)
-    found = keyword.search(cursor, words, question.namespaces, POOL)
-    allowed = set(memories.recallable(cursor, question.namespaces, question.now))
-    return {number: _rounded(score) for number, score in found if number in allowed}
+    found = keyword.search(cursor, words, question.namespaces, question.now, POOL)
+    return {number: _rounded(score) for number, score in found}
 
 
 def _dense(search: Search | None, views: Views, question: Question) -> tuple[Scores, tuple[str, ...]]:
@@ -152,7 +149,7 @@ def _dense(search: Search | None, views: Views, question: Question) -> tuple[Sco
     return {number: _rounded(score) for number, score in found}, degraded
 
 
-def _fuse(lexical: Scores, dense: Scores) -> Scores:
+def fuse(lexical: Scores, dense: Scores) -> Scores:
     """1.0 z(dense) + 0.5 z(lexical) over the pool; a memory that a stage did not see has that stage's lowest score."""
     pool = {*lexical, *dense}
     by_meaning, by_words = _z(dense, pool, min(dense.values(), default=0.0)), _z(lexical, pool, 0.0)
@@ -168,10 +165,6 @@ def _z(scores: Scores, pool: set[int], absent: float) -> Scores:
 
 def _scores(number: int, fused: Scores, dense: Scores, lexical: Scores) -> dict[str, float | None]:
     return {"fused": fused[number], "dense": dense.get(number), "lexical": lexical.get(number)}
-
-
-def _streams(cursor: Any, numbers: set[int]) -> dict[int, bytes]:
-    return {row[0]: row[1] for row in memories.rows_of(cursor, sorted(numbers))}
 
 
 def _rounded(score: float) -> float:

@@ -15,7 +15,7 @@ from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..events.merkle import Frontier
 from ..projections.record import Status, status_after
-from ..projections.vectors import VectorCache
+from ..projections.vector_cache import VectorCache
 from ..projections.views import GROUPS, ViewsInForce, building
 
 Depth = Literal["structure", "full"]
@@ -181,8 +181,8 @@ def _require_mark(installation: Installation, log: Log, size: int) -> None:
     marked = _marked(installation, log)
     if marked is not None and size < marked.size:
         raise LogBehindMark(
-            f"The {log.name} log has {size} entries and this installation has verified {marked.size}: it was cut, or an "
-            f"older copy was put in its place. {LogDamaged.remedy}",
+            f"The {log.name} log has {size} entries and this installation has verified {marked.size}: it was cut, "
+            f"or an older copy was put in its place. {LogDamaged.remedy}",
             log=log.name,
             position=size,
         )

@@ -1,78 +1,21 @@
-"""vectors.db: every vector once, as a cache by embedding space, stream and input; and what of it is searched."""
+"""Search by meaning: the vectors in memory, and the thread that makes those that are missing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from ..errors import KeysMissing, TallystickError, ViewsDamaged
-from ..events.driver import Datastore, File
-from ..events.installation import Installation
+from ..errors import TallystickError
 from ..events.log import Log
 from .embedding import Embedder
 from .record import fold
 from .vector import Wanted, changed_after, document_of, input_hash
+from .vector_cache import VectorCache
 from .vector_index import NumpyIndex, VectorIndex
-from .views import Views, check_pages
-
-FILE = "vectors.db"
-
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS vector (space TEXT NOT NULL, stream BLOB NOT NULL, input BLOB NOT NULL, "
-    "value BLOB NOT NULL, runtime TEXT NOT NULL, PRIMARY KEY (space, stream, input)) STRICT, WITHOUT ROWID"
-)
-
-
-class VectorCache:
-    """The vectors of all memories, float16, in one encrypted file."""
-
-    def __init__(self, installation: Installation) -> None:
-        if installation.keys is None:
-            raise KeysMissing("The vectors are encrypted: they open with this store's keys only.")
-        path = installation.path / FILE
-        file = File(path, ViewsDamaged, installation.keys.views, installation.read_only, durable=False)
-        self.datastore = Datastore(file)
-        if not installation.read_only:
-            with self.datastore.transaction(commit=True) as cursor:
-                cursor.execute(_SCHEMA)
-
-    def find(self, space: str, wanted: Wanted) -> NDArray[numpy.float32] | None:
-        """The vector of a memory's text, or None where it was not made yet."""
-        with self.datastore.transaction(commit=False) as cursor:
-            row = cursor.execute(
-                "SELECT value FROM vector WHERE space = ? AND stream = ? AND input = ?",
-                (space, wanted.stream, wanted.input),
-            ).fetchone()
-        return None if row is None else numpy.frombuffer(row[0], dtype="<f2").astype(numpy.float32)
-
-    def put(self, embedder: Embedder, stream: bytes, document: str, vector: NDArray[numpy.float32]) -> None:
-        """Keep the vector of a document of a memory."""
-        row = (
-            embedder.space.id,
-            stream,
-            input_hash(document),
-            vector.astype("<f2").tobytes(),
-            embedder.runtime,
-        )
-        with self.datastore.transaction(commit=True) as cursor:
-            cursor.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?, ?)", row)
-
-    def count(self) -> int:
-        """How many vectors are kept."""
-        with self.datastore.transaction(commit=False) as cursor:
-            return int(cursor.execute("SELECT count(*) FROM vector").fetchone()[0])
-
-    def check_pages(self) -> None:
-        """Check the authentication code of every page. Raises ViewsDamaged."""
-        check_pages(self.datastore)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.datastore.close()
+from .views import Views
 
 
 class VectorSearch:
@@ -133,14 +76,15 @@ class VectorSearch:
 
     def _take(self, wanted: Wanted) -> None:
         self._position = max(self._position, wanted.position)
-        vector = None if wanted.input is None else self._cache.find(self._embedder.space.id, wanted)
         self._backlog.pop(wanted.number, None)
         if wanted.input is None:
             self._index.remove(wanted.number)
-        elif vector is None:
+            return
+        kept = self._cache.find(self.space, wanted.stream, wanted.input)
+        if kept is None:
             self._backlog[wanted.number] = wanted
         else:
-            self._index.add(wanted.number, vector)
+            self._index.add(wanted.number, _vector(kept))
 
     def _start(self) -> None:
         if self._worker is None or not self._worker.is_alive():
@@ -158,23 +102,27 @@ class VectorSearch:
     def _embed_all(self) -> None:
         while (wanted := self._next()) is not None:
             record = fold(self._log.events_of(wanted.stream))
-            if record is not None and record.status == "current":
-                document = document_of(record)
-                vector = self._embedder.document(document)
-                self._cache.put(self._embedder, wanted.stream, document, vector)
-                self._done(wanted, vector)
-            else:
-                self._done(wanted, None)
+            current = record is not None and record.status == "current"
+            self._done(wanted, self._embed(document_of(record)) if record and current else None)
+
+    def _embed(self, document: str) -> tuple[bytes, bytes]:
+        return input_hash(document), self._embedder.document(document).astype("<f2").tobytes()
 
     def _next(self) -> Wanted | None:
         with self._changed:
             return next(iter(self._backlog.values()), None)
 
-    def _done(self, wanted: Wanted, vector: Any) -> None:
+    def _done(self, wanted: Wanted, made: tuple[bytes, bytes] | None) -> None:
+        if made is not None:
+            self._cache.put(self.space, wanted.stream, *made, self._embedder.runtime)
         with self._changed:
             if self._backlog.get(wanted.number) == wanted:
                 del self._backlog[wanted.number]
-                if vector is not None:
-                    self._index.add(wanted.number, vector.astype(numpy.float16).astype(numpy.float32))
+                if made is not None:
+                    self._index.add(wanted.number, _vector(made[1]))
             if not self._backlog:
                 self._changed.notify_all()
+
+
+def _vector(kept: bytes) -> NDArray[numpy.float32]:
+    return numpy.frombuffer(kept, dtype="<f2").astype(numpy.float32)
