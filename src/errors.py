@@ -4,6 +4,7 @@ TallystickError
 ├── Refused              a rule said no; nothing was written
 │   ├── StreamErased         the memory was erased, for ever
 │   ├── RevisionConflict     somebody else changed the memory first
+│   ├── Claimed              another memory holds what the command claims
 │   └── StoreExists          there is a store already
 ├── NotFound             no such memory, receipt, store or position
 ├── LogDamaged           the log does not verify: stop and investigate
@@ -39,6 +40,16 @@ class StreamErased(Refused):
 
 class RevisionConflict(Refused):
     """The memory has changed since you read it. Read it again, then repeat the command."""
+
+
+class Claimed(Refused):
+    """Another memory holds this text, key or command id. Read it, then decide again."""
+
+    def __init__(self, tag: bytes, holder: bytes | None, position: int | None) -> None:
+        super().__init__()
+        self.tag = tag
+        self.holder = holder
+        self.position = position
 
 
 class StoreExists(Refused):

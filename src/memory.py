@@ -175,8 +175,10 @@ class Memory:
         try:
             file = self._views.name()
             trusted = installation.closed_with.get("views") == _views_stamp(installation.path, file)
-            if file is not None and installation.alone and not trusted:
-                compare_views(installation, self._views)
+            if installation.alone:
+                self._views.remove_strays()
+                if file is not None and not trusted:
+                    compare_views(installation, self._views)
             installation.share()
         except BaseException:
             self._views.close()
@@ -376,7 +378,8 @@ def _open_or_create(directory: Path, keys: Path | None) -> Installation:
             installation = Installation.create(directory, keys)
         except StoreExists:
             return Installation.open(directory, keys)
-        _say("keys.created", directory=str(installation.keys.directory) if installation.keys else "")
+        if keys is None and installation.keys is not None:
+            _say("keys.created", directory=str(installation.keys.directory))
         return installation
     return Installation.open(directory, keys)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..errors import Busy, NotFound, Refused, RevisionConflict
-from ..events.claims import Claim, Claimed, Release, content_tag, key_tag
+from ..errors import Busy, Claimed, NotFound, Refused, RevisionConflict
+from ..events.claims import Claim, Release, content_tag, key_tag
 from ..events.kinds import Forgotten, Restored
 from ..events.log import Append, Log
 from ..projections.record import Record, fold

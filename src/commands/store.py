@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from ..errors import Busy, Refused
-from ..events.claims import Claim, Claimed, Release, command_tag, content_tag, key_tag
+from ..errors import Busy, Claimed, Refused
+from ..events.claims import Claim, Release, command_tag, content_tag, key_tag
 from ..events.kinds import MAX_TEXT_BYTES, Reinforced, Source, Stored, Superseded
 from ..events.log import Append
 from ..projections.record import Record, fold

@@ -6,7 +6,7 @@ import hashlib
 import unicodedata
 from typing import Any, NamedTuple
 
-from ..errors import Refused
+from ..errors import Claimed
 from .kinds import Stored
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS claim (tag BLOB PRIMARY KEY, place INTEGER NOT NULL) STRICT, WITHOUT ROWID",)
@@ -28,16 +28,6 @@ class Release(NamedTuple):
 
     tag: bytes
     holder: bytes
-
-
-class Claimed(Refused):
-    """Another memory holds what this command claims. The command decides again."""
-
-    def __init__(self, tag: bytes, holder: bytes | None, position: int | None) -> None:
-        super().__init__()
-        self.tag = tag
-        self.holder = holder
-        self.position = position
 
 
 def claim_tag(index_key: bytes, namespace: str, kind: str, *values: str | None) -> bytes:

@@ -55,6 +55,7 @@ class GroupCommit:
         self._queue = Lock()
         self._leader = Lock()
         self._flush: Timer | None = None
+        self._flush_failed: Exception | None = None
 
     def join(self, member: Member) -> None:
         """Let a log take part."""
@@ -62,6 +63,9 @@ class GroupCommit:
 
     def run(self, part: Callable[[Any], Result], *, durable: bool = True) -> Result:
         """Run a part of a transaction and return its result once it has committed (and, if durable, is on the disk)."""
+        if self._flush_failed is not None:
+            failed, self._flush_failed = self._flush_failed, None
+            raise failed
         work = _Work(part, durable)
         with self._queue:
             self._waiting.append(work)
@@ -85,6 +89,13 @@ class GroupCommit:
         if timer is not None:
             timer.cancel()
             self.flush()
+
+    def _flush_now(self) -> None:
+        """Flush, on the timer's thread: what goes wrong there is raised by the next command."""
+        try:
+            self.flush()
+        except (TallystickError, PersistenceError) as error:
+            self._flush_failed = error
 
     def _commit(self, batch: list[_Work]) -> None:
         durable = any(work.durable for work in batch)
@@ -138,7 +149,7 @@ class GroupCommit:
                 self._flush.cancel()
                 self._flush = None
             elif not durable and self._flush is None:
-                self._flush = Timer(GROUPED_SECONDS, self.flush)
+                self._flush = Timer(GROUPED_SECONDS, self._flush_now)
                 self._flush.daemon = True
                 self._flush.start()
 

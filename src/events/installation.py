@@ -17,7 +17,7 @@ from .canonical import NotCanonical, decode_body
 from .checkpoint import Checkpoint, sign
 from .commit import GroupCommit
 from .driver import Datastore, File
-from .envelope import is_signed_by, origin_of, stream_of
+from .envelope import is_signed_by, origin_of, payload_hash, read_entry, stream_of
 from .keys import Keys, create_keys, default_directory, load_keys
 from .kinds import LogCreated, event_from
 from .log import Log
@@ -40,7 +40,7 @@ _ROOT_CONTEXT = b"tallystick/root/v1\0"
 _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
 
 
-class Access(NamedTuple):
+class Opening(NamedTuple):
     """How an installation is opened: with the secret keys, or with the root public key only; to write or to read."""
 
     keys: Keys | None
@@ -51,18 +51,25 @@ class Access(NamedTuple):
 class Installation:
     """The two logs of one installation, verified up to their tips. Close it; or use it as a context manager."""
 
-    def __init__(self, path: Path, access: Access) -> None:
+    def __init__(self, path: Path, opening: Opening) -> None:
         self.path = path
-        self.keys = access.keys
-        self.read_only = access.read_only
-        self.datastore = Datastore(File(path / FILE, LogDamaged, read_only=access.read_only))
+        self.keys = opening.keys
+        self.read_only = opening.read_only
+        self.datastore = Datastore(File(path / FILE, LogDamaged, read_only=opening.read_only))
         self.commits = GroupCommit(self.datastore, self._move_mark)
-        self.mark = None if access.keys is None or access.read_only else Mark(access.keys.directory)
-        self.memory, self.access = (self._log(number, name, access) for number, name in enumerate(LOGS))
         self.checked = "new"
+        self.unmarked = True
         self.closed_with: Mapping[str, Any] = {}
         self.alone = True
+        self.mark: Mark | None = None
         self._opened_at: dict[str, int] = {}
+        try:
+            self.memory, self.access = (self._log(number, name, opening) for number, name in enumerate(LOGS))
+            if opening.keys is not None and not opening.read_only:
+                self.mark = Mark.in_directory(opening.keys.directory)
+        except BaseException:
+            self.datastore.close()
+            raise
 
     @classmethod
     def create(cls, path: Path, keys: Path | None) -> Self:
@@ -87,7 +94,7 @@ class Installation:
         found_as = stamp(path / FILE)
         store = _store_of(path)
         found = load_keys(keys or default_directory(store))
-        installation = cls(path, Access(found, found.root.public, False))
+        installation = cls(path, Opening(found, found.root.public, False))
         try:
             installation._verify_at_open(found_as)
         except BaseException:
@@ -100,9 +107,9 @@ class Installation:
         """Open a store to be verified, nothing checked yet: with its keys, or with the root public key alone."""
         store = _store_of(path)
         if root is not None:
-            return cls(path, Access(None, root, True))
+            return cls(path, Opening(None, root, True))
         found = load_keys(keys or default_directory(store))
-        return cls(path, Access(found, found.root.public, True))
+        return cls(path, Opening(found, found.root.public, True))
 
     @property
     def logs(self) -> tuple[Log, Log]:
@@ -111,13 +118,13 @@ class Installation:
 
     # ---- opening
 
-    def _log(self, number: int, name: str, access: Access) -> Log:
+    def _log(self, number: int, name: str, opening: Opening) -> Log:
         with self.datastore.transaction(commit=False) as cursor:
-            identity, created = _identity(cursor, number, name, access.root)
-        if access.keys is not None:
-            _refuse_other_keys(access.keys, identity, created)
-        signer = None if access.keys is None or access.read_only else access.keys.writer
-        return Log(self.datastore, identity, self.commits, signer, access.keys.kek if access.keys else None)
+            identity, created = _identity(cursor, number, name, opening.root)
+        if opening.keys is not None:
+            _refuse_other_keys(opening.keys, identity, created)
+        signer = None if opening.keys is None or opening.read_only else opening.keys.writer
+        return Log(self.datastore, identity, self.commits, signer, opening.keys.kek if opening.keys else None)
 
     def _verify_at_open(self, found_as: list[int] | None) -> None:
         """Trust the log up to the mark where nobody can have changed it since; else read and check it all."""
@@ -132,6 +139,7 @@ class Installation:
             log.follow()
             self._opened_at[log.name] = log.tip.size
         self.checked = "new" if trusted else "structure"
+        self.unmarked = not marked.frontiers
         self.closed_with, self.alone = marked.closed, alone
 
     def _verified(self, log: LogRecorder, marked: Marked, *, trusted: bool) -> Tip:
@@ -300,6 +308,8 @@ def _identity(cursor: Any, number: int, name: str, root: bytes) -> tuple[Identit
     if row is None:
         raise LogDamaged(f"The {name} log has no first entry. {LogDamaged.remedy}", log=name, position=0)
     try:
+        if read_entry(row[0]).payload_hash != payload_hash(row[1]):
+            raise NotCanonical("its payload is not the one that was signed")
         created = event_from(LogCreated.KIND, LogCreated.SCHEMA, decode_body(row[1]))
     except (NotCanonical, TypeError) as error:
         raise LogDamaged(f"{name} log, position 0: {error}. {LogDamaged.remedy}", log=name, position=0) from error

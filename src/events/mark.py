@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -10,13 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import LogBehindMark
+from ..errors import LogBehindMark, LogDamaged
 from .canonical import NotCanonical, decode_body, encode_body
 from .merkle import Frontier
 
 SLOT_BYTES = 8192
 NUMBER_BYTES = 8
 _CONTEXT = b"tallystick/mark/v1\0"
+_UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class Marked(NamedTuple):
@@ -39,17 +41,36 @@ class Mark:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "mark"
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._known = NOTHING
-        self._holding = os.open(directory / "held", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._descriptor = _open_own(self.path)
+        self._holding = _open_own(directory / "held")
+
+    @classmethod
+    def in_directory(cls, directory: Path) -> Mark | None:
+        """The mark of the keys in this directory; None where the directory can't be written, as a mounted secret."""
+        try:
+            return cls(directory)
+        except OSError as error:
+            if error.errno in _UNWRITABLE:
+                return None
+            raise
 
     def read(self) -> Marked:
-        """What the mark says now; NOTHING where it was never written."""
+        """What the mark says now; NOTHING where it was never written. Raises LogDamaged where it can't be read."""
         numbers = [os.pread(self._descriptor, NUMBER_BYTES, place) for place in (0, SLOT_BYTES)]
         if self._known.number.to_bytes(NUMBER_BYTES, "big") != max(numbers):
-            slots = [_read_slot(os.pread(self._descriptor, SLOT_BYTES, place)) for place in (0, SLOT_BYTES)]
-            self._known = max((slot for slot in slots if slot), default=NOTHING, key=lambda slot: slot.number)
+            self._known = self._read_slots()
         return self._known
+
+    def _read_slots(self) -> Marked:
+        found = [os.pread(self._descriptor, SLOT_BYTES, place) for place in (0, SLOT_BYTES)]
+        slots = [slot for slot in map(_read_slot, found) if slot is not None]
+        if any(found) and not slots:
+            raise LogDamaged(
+                f"The mark {self.path} is damaged, so a log that was cut back would not be noticed. If you know that "
+                f"the log is whole, delete the file: the next opening checks every signature and starts a new mark."
+            )
+        return max(slots, default=NOTHING, key=lambda slot: slot.number)
 
     def advance(self, frontiers: Mapping[bytes, Frontier]) -> None:
         """Move the mark to these frontiers where they are further. Raises LogBehindMark for a second history."""
@@ -96,6 +117,10 @@ class Mark:
             yield
         finally:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+def _open_own(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _is_further(frontier: Frontier, marked: Frontier | None) -> bool:

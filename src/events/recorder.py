@@ -13,7 +13,7 @@ from weakref import WeakSet
 from eventsourcing.persistence import ListenNotifySubscription, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
-from ..errors import LogBehindMark, LogDamaged, RevisionConflict, StreamErased
+from ..errors import LogBehindMark, LogDamaged, Refused, RevisionConflict, StreamErased
 from .canonical import NotCanonical
 from .claims import PLACES
 from .clock import milliseconds, tick
@@ -187,7 +187,7 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     def _signing(self) -> Signer:
         if self._signer is None:
-            raise LogDamaged("This log was opened to be read: it has no key to sign with.")
+            raise Refused("This log was opened to be read, without the key that signs. Open it with its keys to write.")
         return self._signer
 
     # ---- what the group commit tells

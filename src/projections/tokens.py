@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from importlib.metadata import version
 from itertools import pairwise
 
 LONGEST_TOKEN = 64
@@ -62,6 +63,11 @@ _SPELLINGS = {
     "ى": "ي", "ی": "ي", "ک": "ك", "\u0640": "",
     "‘": "'", "’": "'", "ʼ": "'", "׳": "'", "‐": "-", "\u200b": " ",
 }  # fmt: skip
+
+
+def words_version() -> tuple[str, str]:
+    """What else decides the tokens of a text: the versions of Unicode and of the stemmer."""
+    return unicodedata.unidata_version, version("snowballstemmer")
 
 
 def tokens(text: str) -> list[str]:

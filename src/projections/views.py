@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -24,10 +25,9 @@ from .audit import Audit
 from .keyword import Keyword
 from .memories import Memories, next_number, number_and_revision
 from .record import fold
+from .tokens import words_version
 from .vector import Vector
 from .view import Change, Page, View
-
-IN_FORCE = "views"
 
 
 class Group(NamedTuple):
@@ -153,8 +153,7 @@ class Views(SQLiteTrackingRecorder):
     def remove(self) -> None:
         """Close the file and delete it."""
         self.close()
-        for suffix in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        delete(self.path)
 
 
 class ViewsInForce:
@@ -181,6 +180,14 @@ class ViewsInForce:
             assert self._views is not None
             return self._views
 
+    def remove_strays(self) -> None:
+        """Delete views that a killed process left unfinished. Only while nobody else has the store open."""
+        rows = self._installation.datastore.rows("SELECT name FROM setting WHERE name GLOB 'views-*'")
+        named = {self._file_of(name) for (name,) in rows}
+        for path in self._installation.path.glob("views-*.db"):
+            if path.name not in named:
+                delete(path)
+
     def rebuild(self) -> tuple[dict[str, str], dict[str, str]]:
         """Build all views anew from the verified log, put the new file in force, delete the old one.
 
@@ -205,19 +212,20 @@ class ViewsInForce:
 
     def name(self) -> str | None:
         """The file that log.db names; None where the store has no views yet."""
-        value = read_setting(self._installation.datastore, IN_FORCE)
+        return self._file_of(in_force())
+
+    def _file_of(self, setting: str) -> str | None:
+        value = read_setting(self._installation.datastore, setting)
         return None if value is None else value.decode()
 
     def _open(self, name: str | None) -> Views:
         if name is None:
             views = Views.create(self._installation)
-            self._installation.commits.run(lambda cursor: write_setting(cursor, IN_FORCE, views.path.name.encode()))
+            self._installation.commits.run(lambda cursor: write_setting(cursor, in_force(), views.path.name.encode()))
             return views
         path = self._installation.path / name
         if not path.exists():
             raise ViewsDamaged(f"The views file {name} is gone. {ViewsDamaged.remedy}")
-        if schema_hash() not in name:
-            raise ViewsDamaged(f"The views file {name} is of another release. {ViewsDamaged.remedy}")
         return Views(self._installation, path)
 
     def _digests_before(self) -> dict[str, str]:
@@ -232,12 +240,11 @@ class ViewsInForce:
     def _put_in_force(self, fresh: Views) -> None:
         old = self.name()
         name = fresh.path.name
-        self._installation.commits.run(lambda cursor: write_setting(cursor, IN_FORCE, name.encode()))
+        self._installation.commits.run(lambda cursor: write_setting(cursor, in_force(), name.encode()))
         with self._switching:
             self._leave_for(fresh)
         if old is not None:
-            for suffix in ("", "-wal", "-shm"):
-                (self._installation.path / (old + suffix)).unlink(missing_ok=True)
+            delete(self._installation.path / old)
 
 
 @contextmanager
@@ -249,13 +256,25 @@ def building(installation: Installation) -> Iterator[Views]:
             fresh.catch_up(group)
         yield fresh
     finally:
-        if read_setting(installation.datastore, IN_FORCE) != fresh.path.name.encode():
+        if read_setting(installation.datastore, in_force()) != fresh.path.name.encode():
             fresh.remove()
 
 
+def delete(path: Path) -> None:
+    """Delete a database file, and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def in_force() -> str:
+    """The setting that names the views file in force. Each schema has its own, so that two releases can run at once."""
+    return f"views-{schema_hash()}"
+
+
+@lru_cache(maxsize=1)
 def schema_hash() -> str:
-    """Eight hexadecimal digits that change with any view's name, version or tables."""
-    digest = hashlib.blake2b(digest_size=4)
+    """Eight hexadecimal digits that change with any view's name, version or tables, and with what makes words."""
+    digest = hashlib.blake2b(repr(words_version()).encode(), digest_size=4)
     for view in ALL_VIEWS:
         digest.update(repr((view.name, view.version, view.schema)).encode())
     return digest.hexdigest()

@@ -61,7 +61,11 @@ def status(installation: Installation, views: Views, model: str, missing_vectors
 def _remarks(installation: Installation, directory: Path) -> list[str]:
     remarks = []
     if installation.mark is None:
-        remarks.append("no mark is kept: cutting the log back would not be noticed")
+        remarks.append(
+            "no mark is kept, since the keys can't be written to: a log that is cut back would not be noticed"
+        )
+    elif installation.unmarked:
+        remarks.append("there was no mark at this opening: a log that was cut back before it went unnoticed")
     if directory.is_dir() and not is_private(directory):
         remarks.append(f"the keys in {directory} can be read by others")
     return remarks
