@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from importlib.metadata import version
 from itertools import pairwise
 
 LONGEST_TOKEN = 64
@@ -65,9 +64,13 @@ _SPELLINGS = {
 }  # fmt: skip
 
 
+STEMMER = "snowballstemmer 3.1.1"
+"""The stemmer, pinned in pyproject.toml, since another one may make other words of the same text."""
+
+
 def words_version() -> tuple[str, str]:
     """What else decides the tokens of a text: the versions of Unicode and of the stemmer."""
-    return unicodedata.unidata_version, version("snowballstemmer")
+    return unicodedata.unidata_version, STEMMER
 
 
 def tokens(text: str) -> list[str]:

@@ -4,13 +4,14 @@ import subprocess
 import sys
 import time
 import unicodedata
+from importlib.metadata import version
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlcipher3 import dbapi2
 
-from tallystick.projections.tokens import LONGEST_TOKEN, STOP_WORDS, query_tokens, tokens
+from tallystick.projections.tokens import LONGEST_TOKEN, STEMMER, STOP_WORDS, query_tokens, tokens, words_version
 
 WORD_LIKE = st.characters(categories=("L", "M", "N", "Pc", "Pd")) | st.sampled_from("'./-_ aZ09")
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=200) | st.text(WORD_LIKE, max_size=80)
@@ -221,3 +222,9 @@ def test_the_stemmer_is_not_imported_before_it_is_needed() -> None:
     program = "import sys, tallystick.projections.tokens; print('snowballstemmer' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_stemmer_is_the_one_that_the_views_were_made_for() -> None:
+    """The pinned stemmer is installed: another version needs another name, so that the views are made anew."""
+    assert f"snowballstemmer {version('snowballstemmer')}" == STEMMER
+    assert words_version() == (unicodedata.unidata_version, STEMMER)
