@@ -1,0 +1,1 @@
+"""What we publish numbers from."""
