@@ -54,15 +54,18 @@ def durable_floor(folder: Path) -> Cost:
 
 def measure(folder: Path, model: str) -> dict[str, Cost]:
     """Fill a store and time one store, one recall and one opening."""
-    where = {"path": folder / f"store-{model}", "keys": folder / f"keys-{model}", "model": model}
-    with Memory.open(**where) as memory:
+
+    def opened() -> Memory:
+        return Memory.open(folder / f"store-{model}", keys=folder / f"keys-{model}", model=model)
+
+    with opened() as memory:
         filling = cost(lambda n: memory.store(text(n)), MEMORIES)
         memory.embed()
         if model != "none":
             memory.recall("the first one loads the model")
         recall = cost(lambda n: memory.recall(f"what happened to {SUBJECTS[n % 8]} on host {n % 91}?"), REPEATS)
         storing = cost(lambda n: memory.store(text(MEMORIES + n)), REPEATS)
-    opening = cost(lambda _: Memory.open(**where).close(), 20)
+    opening = cost(lambda _: opened().close(), 20)
     return {
         "store, filling": filling,
         "store, durable, at 1,000": storing,

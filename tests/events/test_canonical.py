@@ -162,6 +162,8 @@ def test_a_header_has_at_most_1024_bytes() -> None:
         encode_header((b"x" * 1021,))
     with pytest.raises(NotCanonical, match="1025"):
         decode_header(b"\x91\xc5\x03\xfd" + b"x" * 1021)
+    with pytest.raises(NotCanonical, match="1025"):
+        decode_header(b"\xc1" * 1025)
 
 
 @given(

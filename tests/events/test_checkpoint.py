@@ -166,6 +166,7 @@ def test_a_signed_text_in_another_spelling_is_refused(text: str) -> None:
     [
         pytest.param(lambda note: note.replace("\u2014", "-"), id="a hyphen for the dash"),
         pytest.param(lambda note: note.replace("\u2014 ", "\u2014"), id="no space after the dash"),
+        pytest.param(lambda note: note.replace("\u2014 ", ""), id="no dash"),
         pytest.param(lambda note: note.replace(f" {NAME} ", f"  {NAME} "), id="two spaces"),
         pytest.param(lambda note: note.replace(f" {NAME} ", f" {NAME}  "), id="two spaces after"),
         pytest.param(lambda note: note.replace(f" {NAME} ", " "), id="no name"),
@@ -179,12 +180,13 @@ def test_a_signed_text_in_another_spelling_is_refused(text: str) -> None:
         pytest.param(lambda note: note[: note.index("\n\n") + 2], id="no signature"),
         pytest.param(lambda note: note[: note.index("\n\n") + 1], id="text alone"),
         pytest.param(lambda note: note[:-2] + "\n", id="base64 without padding"),
+        pytest.param(lambda note: f"{note[:-3]}{chr(ord(note[-3]) + 1)}=\n", id="base64 with spare bits"),
         pytest.param(lambda note: note + f"\u2014 {NAME}\n", id="a line without a signature"),
         pytest.param(lambda note: note + f"\u2014 {NAME} AAAA\n", id="a line without a whole key id"),
         pytest.param(lambda note: note + f"\u2014 {NAME} AAAAAA==\n", id="a line with a key id alone"),
         pytest.param(lambda note: note + "\u2014 a+b AAAAAAAA\n", id="a line with a plus in the name"),
         pytest.param(lambda note: note + signature_line("another text"), id="a second, bad signature"),
-        pytest.param(lambda note: note + "\ud800", id="half a surrogate pair"),
+        pytest.param(lambda note: "\ud800" + note, id="half a surrogate pair"),
         pytest.param(lambda note: note + signature_line("", STRANGER) * 4000, id="too many signatures"),
         pytest.param(lambda note: "", id="nothing"),
     ],
@@ -247,10 +249,13 @@ def test_a_bad_verifier_key_is_refused(bad: str) -> None:
 
 
 def test_a_verifier_key_with_the_hash_of_another_is_refused() -> None:
-    """The hash guards against a key copied under the wrong name."""
-    name, _, encoded = vkey(SIGNER.public).split("+", 2)
+    """The hash guards against a key copied under the wrong name, and does not stand for the algorithm."""
+    key_hash, encoded = vkey(SIGNER.public).split("+", 2)[1:]
+    other_algorithm = b64encode(b"\x04" + SIGNER.public).decode()
     with pytest.raises(BadNote, match="does not have the hash"):
-        parse_vkey(f"{name}+{vkey(STRANGER.public).split('+')[1]}+{encoded}")
+        parse_vkey(f"{NAME}+{vkey(STRANGER.public).split('+')[1]}+{encoded}")
+    with pytest.raises(BadNote, match="not for Ed25519"):
+        parse_vkey(f"{NAME}+{key_hash}+{other_algorithm}")
 
 
 @pytest.mark.parametrize("size", TESSERA_SIZES)

@@ -196,6 +196,14 @@ def test_a_size_outside_the_tree_has_no_proof(old_size: int) -> None:
     assert not verify_consistency(old_size, 3, EMPTY_ROOT, root_of(LEAVES[:3]), [])
 
 
+def test_a_path_longer_than_the_tree_is_high_is_refused() -> None:
+    """A root one level further up belongs to another size, even where the hashes fit."""
+    above = node_hash(LEAVES[0], LEAVES[1])
+    assert not verify_inclusion(LEAVES[1], 0, 1, [LEAVES[0]], above)
+    old_root, new_root = (node_hash(OTHER, root_of(LEAVES[:size])) for size in (3, 4))
+    assert not verify_consistency(3, 4, old_root, new_root, [*consistency_proof(LEAVES[:4], 3), OTHER])
+
+
 def test_hashes_of_another_length_are_refused() -> None:
     """Equal roots of 12 bytes are no roots of this tree."""
     assert not verify_consistency(1, 1, b"short hash12", b"short hash12", [])
