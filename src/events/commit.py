@@ -84,11 +84,16 @@ class GroupCommit:
 
     def close(self) -> None:
         """Stop the timer of grouped commits, and flush what it would have."""
+        if self.stop():
+            self.flush()
+
+    def stop(self) -> bool:
+        """Stop the timer of grouped commits. Says whether there was something to flush."""
         with self._queue:
             timer, self._flush = self._flush, None
         if timer is not None:
             timer.cancel()
-            self.flush()
+        return timer is not None
 
     def _flush_now(self) -> None:
         """Flush, on the timer's thread: what goes wrong there is raised by the next command."""

@@ -144,6 +144,12 @@ class Pool(stock.SQLiteConnectionPool):
         super().__init__(db_name=file.uri, lock_timeout=BUSY_SECONDS, pool_timeout=BUSY_SECONDS)
         self.file = file
 
+    def close(self) -> None:
+        """Close every connection, once those that another thread is using have come back."""
+        with self._put_condition:
+            self._put_condition.wait_for(lambda: not self._in_use, BUSY_SECONDS)
+            super().close()
+
     def _create_connection(self) -> Connection:
         with translated(self.file):
             connection = dbapi2.connect(

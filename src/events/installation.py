@@ -178,6 +178,7 @@ class Installation:
             self.mark.release()
 
     def _shut(self) -> None:
+        self.commits.stop()
         for log in self.logs:
             log.recorder.stop_subscriptions()
         self.datastore.close()

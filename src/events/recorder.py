@@ -127,7 +127,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         c.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", entries)
         c.executemany("INSERT INTO payload VALUES (?, ?)", payloads)
         self._pending = tip
-        return range(first, tip.size)
+        return list(range(first, tip.size))
 
     def _header(self, c: Any, sealed: SealedEvent, tip: Tip, ends: dict[bytes, int]) -> Header:
         stream = _stream(sealed.originator_id)
@@ -408,11 +408,16 @@ class LogRecorder(SQLiteApplicationRecorder):
     def stop_subscriptions(self) -> None:
         """End every subscription of this log."""
         for subscription in list(self._subscriptions):
-            subscription.stop()
+            subscription.end()
 
 
 class LogSubscription(ListenNotifySubscription[LogRecorder]):
     """The library's subscription, woken by commits of this process and looking for those of others."""
+
+    def end(self) -> None:
+        """Stop, and wait until the log is no longer read."""
+        self.stop()
+        self._pull_thread.join()
 
     def wake(self) -> None:
         """Look for new events now."""
