@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 SHORT_DIGITS = 12
 PATIENCE_SECONDS = 1.0
@@ -58,11 +58,10 @@ class Screen:
 
     def table(self, columns: Sequence[Column], rows: Rows) -> None:
         """A table with headings, one line to a row."""
-        cells = [[one_line(cell) for cell in row] for row in rows]
         if self._console is None:
-            _print_aligned(columns, cells)
+            _print_aligned(columns, rows)
         else:
-            _print_fitted(self._console, columns, cells)
+            self._console.print(fitted(columns, rows))
 
 
 def visible(text: str) -> str:
@@ -97,50 +96,52 @@ def print_document(document: Mapping[str, Any]) -> None:
     print(json.dumps(document, indent=2, default=_as_json))
 
 
-@contextmanager
-def progress() -> Iterator[Progress]:
-    """A bar on standard error, from the moment the work has taken a second; none where that is no terminal.
+class Bar:
+    """What is being done, on standard error, once a second has passed; nothing where that is no terminal."""
 
-    Tell it what is being done, how much is done, and of how much (0 where that is not known).
-    """
-    bar = _Bar() if sys.stderr.isatty() else None
-    try:
-        yield bar.show if bar else _nothing
-    finally:
-        if bar:
-            bar.close()
-
-
-class _Bar:
     def __init__(self) -> None:
-        self._since = time.monotonic()
+        self._now = ("", 0, 0)
         self._bar: Any = None
-        self._tasks: dict[str, Any] = {}
+        self._task: Any = None
+        self._drawing = Lock()
+        self._timer = Timer(PATIENCE_SECONDS, self._begin) if sys.stderr.isatty() else None
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
 
     def show(self, what: str, done: int, of: int) -> None:
-        if self._bar is None:
-            if time.monotonic() - self._since < PATIENCE_SECONDS:
-                return
-            self._bar = _progress_bar()
-            self._bar.start()
-        if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, total=of or None)
-        self._bar.update(self._tasks[what], completed=done)
+        """Say what is being done, how much of it is done, and of how much (0 where that is not known)."""
+        with self._drawing:
+            self._now = (what, done, of)
+            if self._bar is not None:
+                self._draw()
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        """Take the bar away. Closing twice is no error."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._drawing:
+            self._timer = None
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
 
+    def _begin(self) -> None:
+        from rich import progress as rich  # noqa: PLC0415  most commands are done before a bar is due
 
-def _nothing(_what: str, _done: int, _of: int) -> None:
-    pass
+        columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TaskProgressColumn())
+        with self._drawing:
+            if self._timer is None:
+                return
+            remaining = rich.TimeRemainingColumn(elapsed_when_finished=True)
+            self._bar = rich.Progress(*columns, remaining, console=_console(stderr=True), transient=True)
+            self._task = self._bar.add_task("", total=None)
+            self._draw()
+            self._bar.start()
 
-
-def _progress_bar() -> Any:
-    from rich import progress as rich  # noqa: PLC0415  most commands are done before a bar is due
-
-    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn())
-    return rich.Progress(*columns, rich.TimeRemainingColumn(), console=_console(stderr=True), transient=True)
+    def _draw(self) -> None:
+        what, done, of = self._now
+        self._bar.update(self._task, description=what, completed=done, total=of or None)
 
 
 def _console(*, stderr: bool) -> Console:
@@ -150,30 +151,29 @@ def _console(*, stderr: bool) -> Console:
 
 
 def _print_aligned(columns: Sequence[Column], rows: Rows) -> None:
-    lines = [[column.heading for column in columns], *rows]
+    lines = [[column.heading for column in columns], *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
     for line in lines:
         cells = [c.rjust(w) if column.right else c.ljust(w) for c, w, column in zip(line, widths, columns, strict=True)]
         print("  ".join(cells).rstrip())
 
 
-def _print_fitted(console: Console, columns: Sequence[Column], rows: Rows) -> None:
+def fitted(columns: Sequence[Column], rows: Rows) -> Table:
+    """A table that fits a terminal: only the wide column is cut."""
     from rich.table import Table  # noqa: PLC0415  pipes and programs do without it
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=False)
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for n, column in enumerate(columns):
-        width = max([len(column.heading), *(len(row[n]) for row in rows)])
+        width = max([len(column.heading), *(len(row[n]) for row in cells)])
+        justify: Literal["left", "right"] = "right" if column.right else "left"
         table.add_column(
-            column.heading,
-            justify="right" if column.right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=None if column.wide else width,
+            column.heading, justify=justify, no_wrap=not column.wide, min_width=0 if column.wide else width
         )
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    for row in cells:
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    return table
 
 
 def _as_json(value: Any) -> str:

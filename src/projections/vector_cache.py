@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..errors import KeysMissing, ViewsDamaged
 from ..events.driver import Datastore, File
 from ..events.installation import Installation
 from .views import check_pages
 
 FILE = "vectors.db"
+SCAN_FROM = 64
+
+Key = tuple[bytes, bytes]
+"""A memory's stream, and the hash of the document the vector is of."""
+
+_ONE = "SELECT value FROM vector WHERE space = ? AND stream = ? AND input = ?"
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS vector (space TEXT NOT NULL, stream BLOB NOT NULL, input BLOB NOT NULL, "
@@ -26,12 +34,12 @@ class VectorCache:
         with self._datastore.transaction(commit=True) as cursor:
             cursor.execute(_SCHEMA)
 
-    def find(self, space: str, stream: bytes, document: bytes) -> bytes | None:
-        """The vector of the document with this hash, or None where it was not made yet."""
-        rows = self._datastore.rows(
-            "SELECT value FROM vector WHERE space = ? AND stream = ? AND input = ?", (space, stream, document)
-        )
-        return rows[0][0] if rows else None
+    def find(self, space: str, asked: Collection[Key]) -> dict[Key, bytes]:
+        """The vectors that were made already, of those asked for: one by one, or in one scan where many are."""
+        if len(asked) > SCAN_FROM:
+            rows = self._datastore.rows("SELECT stream, input, value FROM vector WHERE space = ?", (space,))
+            return {(stream, document): value for stream, document, value in rows if (stream, document) in asked}
+        return {key: row[0] for key in asked for row in self._datastore.rows(_ONE, (space, *key))}
 
     def put(self, space: str, stream: bytes, document: bytes, vector: bytes, runtime: str) -> None:
         """Keep the vector of a document of a memory, and say which runtime made it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Condition, Thread
 
@@ -13,7 +14,7 @@ from ..events.log import Log
 from .embedding import Embedder
 from .record import fold
 from .vector import Wanted, changed_after, document_of, input_hash
-from .vector_cache import VectorCache
+from .vector_cache import Key, VectorCache
 from .vector_index import NumpyIndex, VectorIndex
 from .views import Views
 
@@ -48,8 +49,10 @@ class VectorSearch:
             if self._views != views.path:
                 self._index, self._position = NumpyIndex(self._embedder.space.dimensions), 0
                 self._views, self._backlog = views.path, {}
-            for wanted in changed_after(cursor, self._position):
-                self._take(wanted)
+            changed = list(changed_after(cursor, self._position))
+            kept = self._cache.find(self.space, {(w.stream, w.input) for w in changed if w.input is not None})
+            for wanted in changed:
+                self._take(wanted, kept)
             if self._backlog:
                 self._start()
 
@@ -74,17 +77,17 @@ class VectorSearch:
         if self._worker is not None:
             self._worker.join()
 
-    def _take(self, wanted: Wanted) -> None:
+    def _take(self, wanted: Wanted, kept: Mapping[Key, bytes]) -> None:
         self._position = max(self._position, wanted.position)
         self._backlog.pop(wanted.number, None)
         if wanted.input is None:
             self._index.remove(wanted.number)
             return
-        kept = self._cache.find(self.space, wanted.stream, wanted.input)
-        if kept is None:
+        vector = kept.get((wanted.stream, wanted.input))
+        if vector is None:
             self._backlog[wanted.number] = wanted
         else:
-            self._index.add(wanted.number, _vector(kept))
+            self._index.add(wanted.number, _vector(vector))
 
     def _start(self) -> None:
         if self._worker is None or not self._worker.is_alive():

@@ -1,0 +1,180 @@
+"""Answers as JSON documents for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .output import instant
+
+if TYPE_CHECKING:
+    from ..commands.rebuild import Rebuilt
+    from ..commands.store import Outcome
+    from ..events.mapper import LoggedEvent
+    from ..memory import Recall
+    from ..projections.audit import AuditRow
+    from ..projections.record import Record
+    from ..queries.status import Status
+    from ..queries.verify import Report
+    from ..queries.why import Because, Why
+    from .git_history import Imported
+    from .request import Created
+
+_SAID_ELSEWHERE = {"recorded_at", "actor", "via"}
+
+
+def created(made: Created) -> dict[str, Any]:
+    """A new store."""
+    return {name: str(value) for name, value in made._asdict().items()}
+
+
+def stored(outcome: Outcome) -> dict[str, Any]:
+    """What came of a store."""
+    return {
+        "outcome": outcome.status,
+        "id": outcome.id,
+        "position": outcome.position,
+        "superseded": outcome.superseded_id,
+    }
+
+
+def record(found: Record) -> dict[str, Any]:
+    """A memory, whole."""
+    stored = found.stored
+    return {
+        "id": found.id,
+        "text": found.text,
+        "status": found.status,
+        "namespace": found.namespace,
+        "kind": stored.kind,
+        "source": stored.source,
+        "actor": stored.actor,
+        "author": stored.author,
+        "subject": stored.subject,
+        "key": stored.key,
+        "tags": list(stored.tags),
+        "thread": stored.thread,
+        "place": stored.place,
+        "importance": stored.importance,
+        "confidence": stored.confidence,
+        "recorded_at": instant(stored.recorded_at),
+        "occurred_at": instant(stored.occurred_at),
+        "valid_from": instant(stored.valid_from),
+        "expires_at": instant(stored.expires_at),
+        "evidence": list(stored.evidence),
+        "label": stored.label,
+        "trust": stored.trust,
+        "metadata": stored.metadata,
+        "derived_from": list(stored.derived_from),
+        "reinforced": found.reinforced,
+        "superseded_by": found.superseded_by,
+        "forgotten_for": found.forgotten_for,
+        "revision": found.revision,
+        "position": found.position,
+    }
+
+
+def recalled(recall: Recall) -> dict[str, Any]:
+    """The hits of a recall, best first, and its receipt."""
+    hits = [
+        {"rank": rank, "score": hit.score, "scores": dict(hit.scores), "memory": record(hit.record)}
+        for rank, hit in enumerate(recall, 1)
+    ]
+    return {"hits": hits, "receipt": recall.receipt, "degraded": list(recall.degraded)}
+
+
+def event(logged: LoggedEvent) -> dict[str, Any]:
+    """One event: where it stands, who signed it, and its body as it was signed."""
+    header = logged.header
+    return {
+        "log": logged.log,
+        "position": header.position,
+        "id": header.id,
+        "kind": header.kind,
+        "schema": header.schema,
+        "stream": header.stream,
+        "revision": header.revision,
+        "at": instant(logged.event.recorded_at),
+        "actor": logged.event.actor,
+        "via": logged.event.via,
+        "signed_by": header.key,
+        "root": header.root,
+        "leaf": logged.leaf,
+        "body": logged.event.model_dump(exclude_defaults=True, exclude=_SAID_ELSEWHERE),
+    }
+
+
+def history(events: Sequence[LoggedEvent]) -> dict[str, Any]:
+    """Every event of one memory."""
+    return {"id": events[0].header.stream, "events": [event(logged) for logged in events]}
+
+
+def explained(why: Why) -> dict[str, Any]:
+    """A recall as it is on record, with the events behind each hit."""
+    recalled = why.recalled
+    return {
+        "receipt": why.receipt,
+        "query": recalled.query,
+        "namespaces": list(recalled.namespaces),
+        "limit": recalled.limit,
+        "at": instant(recalled.recorded_at),
+        "actor": recalled.actor,
+        "via": recalled.via,
+        "signed_by": why.logged.header.key,
+        "log_size": recalled.log_size,
+        "log_root": recalled.log_root,
+        "pipeline": recalled.pipeline,
+        "degraded": list(recalled.degraded),
+        "hits": [_because(hit) for hit in why.hits],
+    }
+
+
+def _because(hit: Because) -> dict[str, Any]:
+    return {
+        "rank": hit.rank,
+        "scores": hit.scores,
+        "memory": record(hit.record),
+        "events": [event(logged) for logged in hit.events],
+    }
+
+
+def moved(change: tuple[str, int]) -> dict[str, Any]:
+    """The memory as it was named, and the position of the event by which it was forgotten or restored."""
+    return {"memory": change[0], "position": change[1]}
+
+
+def log(rows: Sequence[AuditRow]) -> dict[str, Any]:
+    """The newest events of both logs."""
+    return {"events": [{**row._asdict(), "at": instant(row.at)} for row in rows]}
+
+
+def status(found: Status) -> dict[str, Any]:
+    """The state of a store."""
+    return {"clean": found.clean, **found._asdict()}
+
+
+def verified(report: Report) -> dict[str, Any]:
+    """What was checked, all of it right."""
+    return {**report._asdict(), "logs": [log._asdict() for log in report.logs]}
+
+
+def rebuilt(found: Rebuilt) -> dict[str, Any]:
+    """Each view's digest before and after a rebuild."""
+    views = [
+        {"view": name, "before": found.before.get(name), "after": after, "equal": found.before.get(name) == after}
+        for name, after in found.after.items()
+    ]
+    return {"equal": found.before == found.after, "views": views}
+
+
+def imported(result: tuple[Imported, int]) -> dict[str, Any]:
+    """What an import brought, and how many vectors were made after it."""
+    found, vectors = result
+    refused = [{"commit": commit, "reason": reason} for commit, reason in found.refused]
+    return {"new": found.new, "known": found.known, "refused": refused, "vectors": vectors}
+
+
+def failed(error: Exception) -> dict[str, Any]:
+    """What went wrong. `log` and `position` are those of the first bad entry, where there is one."""
+    place = {name: getattr(error, name, None) for name in ("log", "position")}
+    return {"error": {"kind": type(error).__name__, "message": str(error), **place}}

@@ -1,0 +1,111 @@
+"""What a command is asked with: which store, and an answer for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from .output import Bar, Screen, print_document
+
+if TYPE_CHECKING:
+    from ..commands.rebuild import Rebuilt
+    from ..config import Settings
+    from ..memory import Memory
+    from ..queries.verify import Depth, Report
+
+Result = TypeVar("Result")
+
+
+class Created(NamedTuple):
+    """A new store: its directory, where its keys went, its public root key, and the project file that names it."""
+
+    store: Path
+    keys: Path
+    root_key: str
+    project: Path
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options every command has, and the bar that shows how far it is.
+
+    `at` is the store's directory where one was named.
+    """
+
+    at: Path | None
+    as_json: bool
+    debug: bool
+    bar: Bar
+
+    def settings(self) -> Settings:
+        """The settings in force: those of the project around the named store, or around the current directory."""
+        from ..config import load_settings  # noqa: PLC0415  pydantic; --help needs none of it
+
+        found = load_settings(self.at or Path.cwd())
+        return found if self.at is None else found.model_copy(update={"path": self.at})
+
+    def memory(self, *, namespace: str | None = None, model: str | None = None) -> Memory:
+        """Open the store. Never makes one: raises NotFound where there is none."""
+        from ..memory import Memory  # noqa: PLC0415  the store and its libraries; --help needs none of it
+
+        settings = self.settings()
+        self.bar.show("opening the store", 0, 0)
+        return Memory.open(
+            settings.path,
+            namespace=namespace or settings.namespace,
+            actor=settings.actor,
+            keys=settings.keys,
+            model=model or settings.model,
+            create=False,
+        )
+
+    def create(self, directory: Path | None, namespace: str | None, keys: Path | None) -> Created:
+        """Make a store, and the project file in the current directory. Both or neither."""
+        from ..commands.store import check_namespace  # noqa: PLC0415  as above
+        from ..config import load_settings, write_project  # noqa: PLC0415
+        from ..events.installation import Installation  # noqa: PLC0415
+
+        settings = load_settings()
+        store, name = directory or self.at or settings.path, namespace or settings.namespace
+        check_namespace(name)
+        project = write_project(Path.cwd(), store, name)
+        try:
+            installation = Installation.create(store, keys or settings.keys)
+        except BaseException:
+            project.unlink()
+            raise
+        assert installation.keys is not None
+        made = Created(store, installation.keys.directory, installation.keys.root.public.hex(), project)
+        installation.close({})
+        return made
+
+    def audit(self, root: bytes, depth: Depth) -> Report:
+        """Verify the store with its public root key alone: no secret and no key directory is needed."""
+        from ..events.installation import Installation  # noqa: PLC0415  as above
+        from ..queries.verify import verify  # noqa: PLC0415
+
+        installation = Installation.audit(self.settings().path, root, None)
+        try:
+            return verify(installation, depth=depth, progress=self.bar.show)
+        finally:
+            installation.abandon()
+
+    def replay(self, keys: Path | None = None) -> Rebuilt:
+        """Rebuild every view of the store, whatever state they are in, and put the new ones in force."""
+        from ..memory import Memory  # noqa: PLC0415  as above
+
+        settings = self.settings()
+        self.bar.show("rebuilding the views", 0, 0)
+        return Memory.replay(settings.path, keys=keys or settings.keys, actor=settings.actor)
+
+    def answer(
+        self, result: Result, document: Callable[[Result], Mapping[str, Any]], table: Callable[[Screen, Result], None]
+    ) -> None:
+        """Print a result: a JSON document where that was asked for, else a table."""
+        self.bar.close()
+        if self.as_json:
+            print_document(document(result))
+        else:
+            table(Screen(), result)

@@ -1,0 +1,287 @@
+"""Answers as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .output import Column, Screen, instant, minute, short
+
+if TYPE_CHECKING:
+    from ..commands.rebuild import Rebuilt
+    from ..commands.store import Outcome
+    from ..events.mapper import LoggedEvent
+    from ..memory import Recall
+    from ..projections.audit import AuditRow
+    from ..projections.record import Record
+    from ..queries.status import Status
+    from ..queries.verify import Report
+    from ..queries.why import Why
+    from .git_history import Imported
+    from .request import Created
+
+DIGEST_DIGITS = 16
+REFUSALS_SHOWN = 20
+
+
+def created(screen: Screen, made: Created) -> None:
+    """A new store, where its keys went, and what they are worth."""
+    screen.facts(
+        {
+            "store": str(made.store),
+            "keys": str(made.keys),
+            "project file": str(made.project),
+            "root key": f"{made.root_key} (public: for whoever audits this store)",
+        }
+    )
+    screen.say()
+    screen.say("Losing the keys loses the memories: nobody can make new ones. Back up the store and its keys together.")
+
+
+def forgotten(screen: Screen, change: tuple[str, int]) -> None:
+    """A memory was forgotten."""
+    screen.say(f"forgot {change[0]}: nobody recalls it any more; `tallystick restore` brings it back")
+
+
+def restored(screen: Screen, change: tuple[str, int]) -> None:
+    """A memory was restored."""
+    screen.say(f"restored {change[0]}: it is recalled again")
+
+
+def stored(screen: Screen, outcome: Outcome) -> None:
+    """What came of a store, and the memory's id."""
+    match outcome.status:
+        case "reinforced":
+            screen.say(f"reinforced {outcome.id}: this text was there, and counts once more")
+        case "superseded":
+            screen.say(f"superseded {outcome.id}: takes the place of {short(outcome.superseded_id or '')}")
+        case _:
+            screen.say(f"stored {outcome.id}")
+
+
+def recalled(screen: Screen, recall: Recall) -> None:
+    """The hits, best first; then the receipt, and what was missing."""
+    if recall.hits:
+        rows = [
+            (str(rank), f"{hit.score:.2f}", short(hit.id), _when(hit.record), hit.text)
+            for rank, hit in enumerate(recall, 1)
+        ]
+        columns = (Column("#", right=True), Column("score", right=True), Column("id"), Column("when (UTC)"))
+        screen.table((*columns, Column("text", wide=True)), rows)
+    else:
+        screen.say("Nothing was found.")
+    screen.say()
+    screen.facts({"receipt": recall.receipt, "degraded": "; ".join(recall.degraded)})
+
+
+def record(screen: Screen, found: Record) -> None:
+    """One memory: its fields, then its text."""
+    stored = found.stored
+    screen.facts(
+        {
+            "id": found.id,
+            "status": f"{found.status}{_reason(found)}",
+            "namespace": found.namespace,
+            "kind": stored.kind,
+            "source": stored.source,
+            "claimed by": stored.actor,
+            "author": stored.author or "",
+            "subject": stored.subject or "",
+            "key": stored.key or "",
+            "tags": ", ".join(stored.tags),
+            "thread": stored.thread or "",
+            "importance": f"{stored.importance:g}",
+            "recorded": instant(stored.recorded_at) or "",
+            "occurred": instant(stored.occurred_at) or "",
+            "expires": instant(stored.expires_at) or "",
+            "reinforced": str(found.reinforced or ""),
+            "metadata": ", ".join(f"{name}={value}" for name, value in stored.metadata.items()),
+        }
+    )
+    screen.say()
+    screen.say(found.text)
+
+
+def history(screen: Screen, events: Sequence[LoggedEvent]) -> None:
+    """Every event of a memory, oldest first."""
+    columns = (
+        Column("position", right=True),
+        Column("when (UTC)"),
+        Column("event"),
+        Column("claimed by"),
+        Column("signed by"),
+        Column("what", wide=True),
+    )
+    screen.table(columns, [_event_row(logged) for logged in events])
+
+
+def explained(screen: Screen, why: Why) -> None:
+    """A recall as it is on record; each hit with its scores; the events behind each hit."""
+    recalled = why.recalled
+    screen.facts(
+        {
+            "question": recalled.query,
+            "asked": f"{instant(recalled.recorded_at)}, claimed by {recalled.actor}",
+            "receipt": f"{why.receipt}, position {why.logged.header.position} of the access log",
+            "signed by": f"key {why.logged.header.key.hex()}",
+            "answered from": f"{recalled.log_size} entries, root {recalled.log_root.hex()}",
+            "namespaces": " ".join(recalled.namespaces),
+            "ranking": recalled.pipeline,
+            "degraded": "; ".join(recalled.degraded),
+        }
+    )
+    screen.say()
+    if not why.hits:
+        screen.say("It found nothing.")
+        return
+    stages = tuple(Column(stage, right=True) for stage in recalled.stages)
+    rows = [
+        (str(hit.rank), *(_score(hit.scores[s]) for s in recalled.stages), short(hit.record.id), hit.record.text)
+        for hit in why.hits
+    ]
+    screen.table((Column("#", right=True), *stages, Column("id"), Column("text", wide=True)), rows)
+    for hit in why.hits:
+        screen.say()
+        screen.say(f"The events behind {short(hit.record.id)}, each verified:", style="bold")
+        history(screen, hit.events)
+
+
+def log(screen: Screen, rows: Sequence[AuditRow]) -> None:
+    """The newest events of both logs, newest first."""
+    columns = (
+        Column("when (UTC)"),
+        Column("log"),
+        Column("position", right=True),
+        Column("event"),
+        Column("stream"),
+        Column("claimed by"),
+        Column("namespace", wide=True),
+    )
+    cells = [
+        (minute(row.at), row.log, str(row.position), row.kind, short(row.stream), row.actor, row.namespace)
+        for row in rows
+    ]
+    screen.table(columns, cells)
+
+
+def status(screen: Screen, found: Status) -> None:
+    """What is there and where, and whether it is clean."""
+    screen.say("clean" if found.clean else "not clean", style="bold green" if found.clean else "bold yellow")
+    for remark in found.remarks:
+        screen.say(f"  {remark}")
+    screen.facts(
+        {
+            "store": found.store,
+            "keys": found.keys,
+            "memories": ", ".join(f"{n} {name}" for name, n in found.memories.items()) or "none",
+            "entries": ", ".join(f"{n} in the {name} log" for name, n in found.logs.items()),
+            "views": f"{found.views}{_behind(found.behind)}",
+            "vectors": f"{found.missing_vectors} missing" if found.missing_vectors else "all made",
+            "model": found.model,
+            "on disk": f"{sum(found.bytes.values()) / 1e6:.1f} MB",
+            "checked": found.checked,
+        }
+    )
+
+
+def verified(screen: Screen, report: Report) -> None:
+    """What was checked, all of it right."""
+    columns = (
+        Column("log"),
+        Column("entries", right=True),
+        Column("signatures", right=True),
+        Column("payloads opened", right=True),
+        Column("checkpoints", right=True),
+        Column("root", wide=True),
+    )
+    rows = [
+        (log.log, str(log.size), str(log.signatures), str(log.payloads), str(log.checkpoints), log.root)
+        for log in report.logs
+    ]
+    screen.table(columns, rows)
+    if report.views:
+        screen.say()
+        views = [(name, digest[:DIGEST_DIGITS], "yes") for name, digest in report.views.items()]
+        screen.table((Column("view"), Column("digest"), Column("equal to a rebuild")), views)
+    screen.say()
+    screen.say("verified: everything checked is right", style="bold green")
+
+
+def audited(screen: Screen, report: Report) -> None:
+    """What was checked with the root key alone, and what was not."""
+    verified(screen, report)
+    screen.say("Without the store's own keys no text was opened, and nothing shows whether the end was cut off.")
+
+
+def rebuilt(screen: Screen, found: Rebuilt) -> None:
+    """Each view's digest before and after a rebuild, and whether they are equal."""
+    rows = []
+    for name, after in found.after.items():
+        before = found.before.get(name)
+        equal = "-" if before is None else "yes" if before == after else "NO"
+        rows.append((name, (before or "unreadable")[:DIGEST_DIGITS], after[:DIGEST_DIGITS], equal))
+    screen.table((Column("view"), Column("digest before"), Column("digest after"), Column("equal")), rows)
+    screen.say()
+    if found.before == found.after:
+        screen.say("equal: the views are what the log adds up to", style="bold green")
+    elif found.before:
+        screen.say("NOT equal: the views were not what the log adds up to; the new ones are", style="bold red")
+    else:
+        screen.say("the old views could not be read; the new ones are what the log adds up to", style="bold yellow")
+
+
+def imported(screen: Screen, result: tuple[Imported, int]) -> None:
+    """What an import brought, and which commits were refused."""
+    found, vectors = result
+    screen.facts(
+        {
+            "new": str(found.new),
+            "there already": str(found.known),
+            "refused": str(len(found.refused)),
+            "vectors made": str(vectors),
+        }
+    )
+    for commit, reason in found.refused[:REFUSALS_SHOWN]:
+        screen.say(f"  {short(commit)}  {reason}")
+    if len(found.refused) > REFUSALS_SHOWN:
+        screen.say(f"  and {len(found.refused) - REFUSALS_SHOWN} more: --json names them all")
+
+
+def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
+    header, event = logged.header, logged.event
+    return (
+        str(header.position),
+        minute(event.recorded_at),
+        header.kind,
+        event.actor,
+        header.key.hex(),
+        _what(event),
+    )
+
+
+def _what(event: object) -> str:
+    """What a person wants to know of an event beyond its kind."""
+    by = getattr(event, "by", None)
+    if isinstance(by, bytes):
+        return f"by {short(by)}"
+    return getattr(event, "text", None) or getattr(event, "reason", None) or ""
+
+
+def _when(found: Record) -> str:
+    stored = found.stored
+    return minute(stored.recorded_at if stored.occurred_at is None else stored.occurred_at)
+
+
+def _reason(found: Record) -> str:
+    if found.superseded_by is not None:
+        return f" by {short(found.superseded_by)}"
+    return f": {found.forgotten_for}" if found.forgotten_for else ""
+
+
+def _behind(behind: Mapping[str, int]) -> str:
+    late = [f"{name} {events} events behind" for name, events in behind.items() if events]
+    return f" ({', '.join(late)})" if late else ""
+
+
+def _score(score: float | None) -> str:
+    return "-" if score is None else f"{score:.3f}"
