@@ -1,11 +1,33 @@
 """Memory for AI agents that can be held to account."""
 
-from .commands.store import Outcome
-from .memory import Memory, Recall
-from .projections.record import Record
-from .queries.recall import Hit
-from .queries.status import Status
-from .queries.verify import Report
-from .queries.why import Why
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .commands.outcome import Outcome
+    from .memory import Memory, Recall
+    from .projections.record import Record
+    from .queries.recall import Hit
+    from .queries.status import Status
+    from .queries.verify import Report
+    from .queries.why import Why
 
 __all__ = ["Hit", "Memory", "Outcome", "Recall", "Record", "Report", "Status", "Why"]
+
+_ROOMS = {
+    "Hit": "queries.recall",
+    "Memory": "memory",
+    "Outcome": "commands.outcome",
+    "Recall": "memory",
+    "Record": "projections.record",
+    "Report": "queries.verify",
+    "Status": "queries.status",
+    "Why": "queries.why",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The public name, from the room it lives in, loaded when it is first asked for."""
+    if name not in _ROOMS:
+        raise AttributeError(f"tallystick has no {name!r}")
+    return getattr(import_module(f".{_ROOMS[name]}", __name__), name)

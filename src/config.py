@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
 from pathlib import Path
@@ -50,10 +51,12 @@ def load_settings(start: Path | None = None) -> Settings:
         raise Refused(f"The setting {'.'.join(map(str, first['loc']))} is not allowed: {first['msg']}.") from error
 
 
-def write_project(directory: Path, store: Path, namespace: str) -> Path:
+def write_project(directory: Path, store: Path, namespace: str, keys: Path | None = None) -> Path:
     """Write the project file, by which commands below this directory find the store. Refuses where one is there."""
     file = directory / PROJECT_FILE
     text = f"path = {_toml(os.path.relpath(store, directory))}\nnamespace = {_toml(namespace)}\n"
+    if keys is not None:
+        text += f"keys = {_toml(str(keys.absolute()))}\n"
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
@@ -87,4 +90,4 @@ def _refuse_unknown(names: list[str], prefix: str) -> None:
 
 
 def _toml(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return json.dumps(text, ensure_ascii=False)  # every JSON string is a TOML string

@@ -17,10 +17,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from .commands.forget import Forget, Restore, forget, restore
+from .commands.outcome import Outcome
 from .commands.rebuild import Rebuilt, rebuild
 from .commands.record_recall import AccessRecord
 from .commands.session import MICROSECONDS, Session
-from .commands.store import Outcome, Store, check_namespace, store
+from .commands.store import Store, check_namespace, store
 from .config import load_settings
 from .errors import Forked, LogDamaged, Refused, StoreExists, Unavailable
 from .events.installation import FILE, Installation, stamp
@@ -131,8 +132,13 @@ class Memory:
             installation, namespace=settings.namespace, actor=actor or settings.actor or f"user:{_user()}", model="none"
         )
         installation.share()
-        with memory:
-            return memory.rebuild(reason=reason)
+        try:
+            rebuilt = memory.rebuild(reason=reason)
+        except BaseException:
+            installation.abandon()
+            raise
+        memory.close()
+        return rebuilt
 
     @classmethod
     def temporary(cls, *, namespace: str = "default", actor: str = "user:test", model: str = "none") -> Self:
@@ -204,22 +210,19 @@ class Memory:
             self._follow()
             return outcome
 
-    def forget(self, memory: str, *, reason: str | None = None) -> int:
-        """Retract a memory, by its id or the beginning of it: nobody recalls it any more; it can be restored.
-
-        Returns the position of the event. Nothing is deleted.
-        """
+    def forget(self, memory: str, *, reason: str | None = None) -> Outcome:
+        """Retract a memory, by its id or the beginning of it: nobody recalls it any more, and it is kept."""
         with self._in_use():
-            position = forget(self._session, Forget(self._resolve(memory), reason))
+            outcome = forget(self._session, Forget(self._resolve(memory), reason))
             self._follow()
-            return position
+            return outcome
 
-    def restore(self, memory: str, *, reason: str | None = None) -> int:
-        """Bring a forgotten memory back. Returns the position of the event."""
+    def restore(self, memory: str, *, reason: str | None = None) -> Outcome:
+        """Bring a forgotten memory back. Raises Refused where another has taken its text or key since."""
         with self._in_use():
-            position = restore(self._session, Restore(self._resolve(memory), reason))
+            outcome = restore(self._session, Restore(self._resolve(memory), reason))
             self._follow()
-            return position
+            return outcome
 
     def rebuild(self, *, reason: str = "asked for") -> Rebuilt:
         """Build every view anew from the log beside the old ones, and put them in force. On record as an event.

@@ -9,6 +9,7 @@ from ..events.claims import Claim, Release, content_tag, key_tag
 from ..events.kinds import Forgotten, Restored
 from ..events.log import Append, Log
 from ..projections.record import Record, fold
+from .outcome import Outcome
 from .session import Session
 
 ATTEMPTS = 8
@@ -28,27 +29,27 @@ class Restore(NamedTuple):
     reason: str | None = None
 
 
-def forget(session: Session, command: Forget) -> int:
-    """Append the retraction and return its position. Raises NotFound, or Refused where it is forgotten already."""
+def forget(session: Session, command: Forget) -> Outcome:
+    """Append the retraction. Raises NotFound, or Refused where it is forgotten already."""
     for _ in range(ATTEMPTS):
         record = _record(session.installation.memory, command.memory)
         if record.status == "forgotten":
             raise Refused(f"The memory {record.id} is forgotten already. Nothing was written.")
         try:
-            return _forget(session, record, command.reason)
+            return Outcome("forgotten", record.id, _forget(session, record, command.reason))
         except RevisionConflict:
             continue
     raise Busy("Other writers keep changing this memory. Try again.")
 
 
-def restore(session: Session, command: Restore) -> int:
-    """Append the restoration and return its position. Raises NotFound, or Refused where there is nothing to restore."""
+def restore(session: Session, command: Restore) -> Outcome:
+    """Append the restoration. Raises NotFound, or Refused where there is nothing to restore."""
     for _ in range(ATTEMPTS):
         record = _record(session.installation.memory, command.memory)
         if record.status != "forgotten":
             raise Refused(f"The memory {record.id} is {record.status}, not forgotten. Nothing was written.")
         try:
-            return _restore(session, record, command.reason)
+            return Outcome("restored", record.id, _restore(session, record, command.reason))
         except RevisionConflict:
             continue
         except Claimed as clash:

@@ -6,13 +6,14 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ..errors import Busy, Claimed, Refused
 from ..events.claims import Claim, Release, command_tag, content_tag, key_tag
 from ..events.kinds import MAX_TEXT_BYTES, Reinforced, Source, Stored, Superseded
 from ..events.log import Append
 from ..projections.record import Record, fold
+from .outcome import Outcome
 from .session import Session, instant
 
 ATTEMPTS = 8
@@ -45,19 +46,6 @@ class Store:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     derived_from: Sequence[bytes] = ()
     command_id: str | None = None
-
-
-class Outcome(NamedTuple):
-    """What came of a store.
-
-    `stored`: a new memory. `reinforced`: the same text was there, and counts once more. `superseded`: a new
-    memory, and the older value of its key, `superseded_id`, is no longer recalled. `id` is the memory's.
-    """
-
-    status: Literal["stored", "reinforced", "superseded"]
-    id: str
-    position: int
-    superseded_id: str | None = None
 
 
 def store(session: Session, command: Store) -> Outcome:
@@ -132,7 +120,7 @@ class _Attempt:
                 f"The command id {self._stored.command_id!r} was used for another command: {done.header.kind}."
             )
         status: Literal["stored", "reinforced"] = "stored" if isinstance(done.event, Stored) else "reinforced"
-        return Outcome(status, clash.holder.hex(), clash.position)
+        return Outcome(status, clash.holder.hex(), clash.position, repeated=True)
 
     def _record(self, stream: bytes) -> Record:
         record = fold(self._log.events_of(stream))

@@ -206,7 +206,7 @@ def store(  # noqa: PLR0913  a command's options are its parameters
     }
     with request.memory(namespace=namespace) as memory:
         outcome = memory.store(_standard_input() if text == "-" else text, **fields)
-    request.answer(outcome, documents.stored, tables.stored)
+    request.answer(outcome, documents.outcome, tables.outcome)
 
 
 def _pair(pair: str) -> tuple[str, str]:
@@ -228,8 +228,8 @@ def _standard_input() -> str:
 def forget(request: Request, identifier: Identifier, reason: Reason = None) -> None:
     """Retract a memory: nobody recalls it any more. It is kept, and can be restored."""
     with request.memory() as memory:
-        position = memory.forget(identifier, reason=reason)
-    request.answer((identifier, position), documents.moved, tables.forgotten)
+        outcome = memory.forget(identifier, reason=reason)
+    request.answer(outcome, documents.outcome, tables.outcome)
 
 
 @app.command()
@@ -237,8 +237,8 @@ def forget(request: Request, identifier: Identifier, reason: Reason = None) -> N
 def restore(request: Request, identifier: Identifier, reason: Reason = None) -> None:
     """Bring a forgotten memory back."""
     with request.memory() as memory:
-        position = memory.restore(identifier, reason=reason)
-    request.answer((identifier, position), documents.moved, tables.restored)
+        outcome = memory.restore(identifier, reason=reason)
+    request.answer(outcome, documents.outcome, tables.outcome)
 
 
 # ---- what can be asked

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .output import instant
 
 if TYPE_CHECKING:
+    from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
-    from ..commands.store import Outcome
     from ..events.mapper import LoggedEvent
     from ..memory import Recall
     from ..projections.audit import AuditRow
@@ -28,13 +28,14 @@ def created(made: Created) -> dict[str, Any]:
     return {name: str(value) for name, value in made._asdict().items()}
 
 
-def stored(outcome: Outcome) -> dict[str, Any]:
-    """What came of a store."""
+def outcome(outcome: Outcome) -> dict[str, Any]:
+    """What came of a command that changes a memory."""
     return {
         "outcome": outcome.status,
         "id": outcome.id,
         "position": outcome.position,
         "superseded": outcome.superseded_id,
+        "repeated": outcome.repeated,
     }
 
 
@@ -136,11 +137,6 @@ def _because(hit: Because) -> dict[str, Any]:
         "memory": record(hit.record),
         "events": [event(logged) for logged in hit.events],
     }
-
-
-def moved(change: tuple[str, int]) -> dict[str, Any]:
-    """The memory as it was named, and the position of the event by which it was forgotten or restored."""
-    return {"memory": change[0], "position": change[1]}
 
 
 def log(rows: Sequence[AuditRow]) -> dict[str, Any]:

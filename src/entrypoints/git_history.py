@@ -91,7 +91,7 @@ def read_commits(repository: Path, newest: int | None = None) -> Iterator[Commit
         if git.returncode:
             complaints.seek(0)
             raise Unavailable(
-                f"git stopped reading {repository}: {_first_line(complaints.read())}. Mend it, try again."
+                f"git stopped reading {repository}: {_first_line(complaints.read())}. Mend it, then try again."
             )
 
 
@@ -99,7 +99,6 @@ def import_commits(
     memory: Memory, commits: Iterable[Commit], namespace: str | None, progress: Callable[[int], None]
 ) -> Imported:
     """Store each commit as a memory, in the order given. A commit that is there already changes nothing."""
-    size = memory.status().logs["memory"]
     new, known, refused = 0, 0, []
     for number, commit in enumerate(commits, 1):
         try:
@@ -107,8 +106,8 @@ def import_commits(
         except Refused as error:
             refused.append((commit.id, str(error)))
         else:
-            new += outcome.position >= size
-            known += outcome.position < size
+            new += not outcome.repeated
+            known += outcome.repeated
         progress(number)
     return Imported(new, known, tuple(refused))
 
@@ -207,5 +206,7 @@ def _environment() -> dict[str, str]:
 
 
 def _first_line(complaint: bytes) -> str:
-    lines = complaint.decode("utf-8", "replace").strip().splitlines()
-    return lines[0].removeprefix("fatal: ").rstrip(".") if lines else "it gave no reason"
+    """What git gave up on, or the first thing it said."""
+    lines = complaint.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
+    fatal = [line for line in lines if line.startswith("fatal: ")]
+    return (fatal or lines)[0].removeprefix("fatal: ").rstrip(".")

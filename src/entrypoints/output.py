@@ -101,6 +101,7 @@ class Bar:
 
     def __init__(self) -> None:
         self._now = ("", 0, 0)
+        self._drawn = ""
         self._bar: Any = None
         self._task: Any = None
         self._drawing = Lock()
@@ -133,14 +134,18 @@ class Bar:
         with self._drawing:
             if self._timer is None:
                 return
-            remaining = rich.TimeRemainingColumn(elapsed_when_finished=True)
-            self._bar = rich.Progress(*columns, remaining, console=_console(stderr=True), transient=True)
+            self._bar = rich.Progress(
+                *columns, rich.TimeRemainingColumn(), console=_console(stderr=True), transient=True
+            )
             self._task = self._bar.add_task("", total=None)
             self._draw()
             self._bar.start()
 
     def _draw(self) -> None:
         what, done, of = self._now
+        if what != self._drawn:
+            self._bar.reset(self._task)
+            self._drawn = what
         self._bar.update(self._task, description=what, completed=done, total=of or None)
 
 

@@ -70,7 +70,7 @@ class Request:
         settings = load_settings()
         store, name = directory or self.at or settings.path, namespace or settings.namespace
         check_namespace(name)
-        project = write_project(Path.cwd(), store, name)
+        project = write_project(Path.cwd(), store, name, keys)
         try:
             installation = Installation.create(store, keys or settings.keys)
         except BaseException:

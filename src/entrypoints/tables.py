@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from .output import Column, Screen, instant, minute, short
 
 if TYPE_CHECKING:
+    from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
-    from ..commands.store import Outcome
     from ..events.mapper import LoggedEvent
     from ..memory import Recall
     from ..projections.audit import AuditRow
@@ -38,23 +38,17 @@ def created(screen: Screen, made: Created) -> None:
     screen.say("Losing the keys loses the memories: nobody can make new ones. Back up the store and its keys together.")
 
 
-def forgotten(screen: Screen, change: tuple[str, int]) -> None:
-    """A memory was forgotten."""
-    screen.say(f"forgot {change[0]}: nobody recalls it any more; `tallystick restore` brings it back")
-
-
-def restored(screen: Screen, change: tuple[str, int]) -> None:
-    """A memory was restored."""
-    screen.say(f"restored {change[0]}: it is recalled again")
-
-
-def stored(screen: Screen, outcome: Outcome) -> None:
-    """What came of a store, and the memory's id."""
+def outcome(screen: Screen, outcome: Outcome) -> None:
+    """What came of a command that changes a memory, and the memory's id."""
     match outcome.status:
         case "reinforced":
             screen.say(f"reinforced {outcome.id}: this text was there, and counts once more")
         case "superseded":
             screen.say(f"superseded {outcome.id}: takes the place of {short(outcome.superseded_id or '')}")
+        case "forgotten":
+            screen.say(f"forgot {outcome.id}: nobody recalls it any more; `tallystick restore` brings it back")
+        case "restored":
+            screen.say(f"restored {outcome.id}: it is recalled again")
         case _:
             screen.say(f"stored {outcome.id}")
 

@@ -18,7 +18,7 @@ from .checkpoint import Checkpoint, sign
 from .commit import GroupCommit
 from .driver import Datastore, File
 from .envelope import is_signed_by, origin_of, payload_hash, read_entry, stream_of
-from .keys import Keys, create_keys, default_directory, load_keys
+from .keys import Keys, create_keys, default_directory, load_keys, refuse_losing_place
 from .kinds import LogCreated, event_from
 from .log import Log
 from .mapper import Draft
@@ -58,11 +58,10 @@ class Installation:
         self.datastore = Datastore(File(path / FILE, LogDamaged, read_only=opening.read_only))
         self.commits = GroupCommit(self.datastore, self._move_mark)
         self.checked = "new"
-        self.unmarked = True
+        self.unmarked = False
         self.closed_with: Mapping[str, Any] = {}
         self.alone = True
         self.mark: Mark | None = None
-        self._opened_at: dict[str, int] = {}
         try:
             self.memory, self.access = (self._log(number, name, opening) for number, name in enumerate(LOGS))
             if opening.keys is not None and not opening.read_only:
@@ -77,12 +76,14 @@ class Installation:
 
         Of several processes that create at once, one does.
         """
+        store = secrets.token_bytes(16)
+        key_directory = keys or default_directory(store)
+        refuse_losing_place(key_directory, path)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _creating(path):
             if (path / FILE).exists():
                 raise StoreExists(f"{path} already holds a store: open it.")
-            store = secrets.token_bytes(16)
-            _write_store(path, store, create_keys(keys or default_directory(store), path))
+            _write_store(path, store, create_keys(key_directory))
         return cls.open(path, keys)
 
     @classmethod
@@ -137,9 +138,8 @@ class Installation:
         for log in self.logs:
             log.recorder.tip = self._verified(log.recorder, marked, trusted=trusted)
             log.follow()
-            self._opened_at[log.name] = log.tip.size
         self.checked = "new" if trusted else "structure"
-        self.unmarked = not marked.frontiers
+        self.unmarked = not marked.frontiers and any(log.tip.size > 1 for log in self.logs)
         self.closed_with, self.alone = marked.closed, alone
 
     def _verified(self, log: LogRecorder, marked: Marked, *, trusted: bool) -> Tip:
@@ -163,7 +163,8 @@ class Installation:
     def close(self, views: Mapping[str, Any]) -> None:
         """Flush, sign a checkpoint of what was added, and leave stamps by which the next open knows the files."""
         self.commits.close()
-        if any(log.tip.size > self._opened_at.get(log.name, 0) for log in self.logs):
+        marked = self.mark.read().frontiers if self.mark is not None else {}
+        if any(log.origin not in marked or log.tip.size > marked[log.origin].size for log in self.logs):
             self.commits.run(self._checkpoint)
         self._shut()
         if self.mark is not None:

@@ -45,12 +45,11 @@ def default_directory(store: bytes) -> Path:
     return platformdirs.user_data_path("tallystick") / "keys" / store.hex()
 
 
-def create_keys(directory: Path, store: Path) -> Keys:
+def create_keys(directory: Path) -> Keys:
     """Make a new set of keys, each file 0600 in a directory 0700, on the disk when this returns.
 
-    Refuses where the keys would vanish and the store would stay, inside the store, and where keys are already.
+    Refuses where keys are already.
     """
-    _refuse_losing_place(directory, store)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     present = [name for name in NAMES if (directory / f"{name}.key").exists()]
     if present:
@@ -109,7 +108,8 @@ def _missing(directory: Path, name: str) -> str:
     return f"The key {name}.key of this store is not in {directory}. {_SUPPLY}"
 
 
-def _refuse_losing_place(directory: Path, store: Path) -> None:
+def refuse_losing_place(directory: Path, store: Path) -> None:
+    """Refuse keys inside the store, and keys on a file system that vanishes while the store's own stays."""
     if directory.resolve().is_relative_to(store.resolve()):
         raise Refused(f"The keys may not lie inside the store ({directory}): name another directory with keys=.")
     if _file_system(directory) in _EPHEMERAL and _file_system(store) not in _EPHEMERAL:

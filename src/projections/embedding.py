@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -198,6 +199,7 @@ def _read(path: Path, pinned: dict[str, str] | None) -> tuple[bytes, str]:
 def _load(folder: Path, model: bytes, tokenizer: bytes) -> tuple[Any, Any, str]:
     """An onnxruntime session, a tokenizer, and a line on what they run on."""
     try:
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read at import: without it, importing opens connections
         import onnxruntime  # noqa: PLC0415  optional, and heavy
         import tokenizers  # noqa: PLC0415  optional
         from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415  optional
@@ -216,7 +218,6 @@ def _load(folder: Path, model: bytes, tokenizer: bytes) -> tuple[Any, Any, str]:
 
 def _session(onnxruntime: Any, model: bytes) -> Any:
     """A session that is quiet and keeps to the thread that calls it."""
-    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

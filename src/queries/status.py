@@ -12,10 +12,14 @@ from ..projections.views import GROUPS, Views
 
 
 class Status(NamedTuple):
-    """What is there, where it lies, and what is not as it should be. `clean` is whether `remarks` is empty."""
+    """What is there, where it lies, and what is not as it should be. `clean` is whether `remarks` is empty.
+
+    `root` is the public root key, by which anybody can verify the logs.
+    """
 
     store: str
     keys: str
+    root: str
     memories: dict[str, int]
     logs: dict[str, int]
     roots: dict[str, str]
@@ -45,6 +49,7 @@ def status(installation: Installation, views: Views, model: str, missing_vectors
     return Status(
         store=str(installation.path),
         keys=str(directory),
+        root=installation.keys.root.public.hex() if installation.keys else "",
         memories=counted,
         logs={name: tip.size for name, tip in tips.items()},
         roots={name: tip.frontier.root().hex() for name, tip in tips.items()},
