@@ -48,7 +48,9 @@ def load_settings(start: Path | None = None) -> Settings:
         return Settings(**from_file)
     except ValidationError as error:
         first = error.errors()[0]
-        raise Refused(f"The setting {'.'.join(map(str, first['loc']))} is not allowed: {first['msg']}.") from error
+        raise Refused(
+            f"The setting {'.'.join(map(str, first['loc']))} is not allowed ({first['msg']}). Set another value."
+        ) from error
 
 
 def write_project(directory: Path, store: Path, namespace: str, keys: Path | None = None) -> Path:
@@ -61,7 +63,7 @@ def write_project(directory: Path, store: Path, namespace: str, keys: Path | Non
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError as error:
-        raise Refused(f"{file} is there already: this project has a store.") from error
+        raise Refused(f"{file} is there already: this project has a store. Use it, or delete the file.") from error
     return file
 
 
@@ -78,6 +80,9 @@ def _read_project(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{file} can't be read: {error}. Mend it or delete it.") from error
     _refuse_unknown(list(written), "")
+    for name, value in written.items():
+        if not isinstance(value, str):
+            raise Refused(f"{file}: {name} is {value!r}, and every setting is a text. Write it in quotes.")
     return {n: str(file.parent / v) if n in ("path", "keys") else v for n, v in written.items()}
 
 
@@ -85,9 +90,10 @@ def _refuse_unknown(names: list[str], prefix: str) -> None:
     known = [f"{prefix}{name.upper() if prefix else name}" for name in Settings.model_fields]
     for name in names:
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, 1, cutoff=0.0)[0]
+            by_case = {each.casefold(): each for each in known}
+            nearest = by_case[difflib.get_close_matches(name.casefold(), by_case, 1, cutoff=0.0)[0]]
             raise Refused(f"{name} is not a setting. Did you mean {nearest}?")
 
 
 def _toml(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # every JSON string is a TOML string
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")  # then a JSON string is a TOML string

@@ -31,7 +31,7 @@ class TallystickError(Exception):
 
 
 class Refused(TallystickError):
-    """A rule said no. Nothing was written."""
+    """A rule said no and nothing was written: read the message, then ask for something else."""
 
 
 class StreamErased(Refused):
@@ -57,7 +57,7 @@ class StoreExists(Refused):
 
 
 class NotFound(TallystickError):
-    """There is no such memory, receipt, store or position."""
+    """There is no such memory, receipt, store or position. Check what was named."""
 
 
 class LogDamaged(TallystickError):
@@ -72,7 +72,7 @@ class LogDamaged(TallystickError):
 
 
 class LogBehindMark(LogDamaged):
-    """The log is not what this installation verified before: it was cut, replaced or rolled back."""
+    """The log is not what was verified before: it was cut, replaced or rolled back. Stop, and keep the files."""
 
 
 class ViewsDamaged(TallystickError):
@@ -82,7 +82,7 @@ class ViewsDamaged(TallystickError):
 
 
 class KeysMissing(TallystickError):
-    """A key of this store is absent, unreadable or belongs to another store."""
+    """A key of this store is absent, unreadable or belongs to another store. Supply the right one."""
 
 
 class Unavailable(TallystickError):

@@ -8,8 +8,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -20,17 +20,17 @@ from .commands.forget import Forget, Restore, forget, restore
 from .commands.outcome import Outcome
 from .commands.rebuild import Rebuilt, rebuild
 from .commands.record_recall import AccessRecord
-from .commands.session import MICROSECONDS, Session
+from .commands.session import Session
 from .commands.store import Store, check_namespace, store
 from .config import load_settings
-from .errors import Forked, LogDamaged, Refused, StoreExists, Unavailable
+from .errors import Forked, LogDamaged, ModelMissing, Refused, StoreExists, Unavailable, ViewsDamaged
 from .events.installation import FILE, Installation, stamp
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .projections.audit import AuditRow, latest
 from .projections.record import Record
-from .projections.vector_cache import VectorCache
+from .projections.vector_cache import VectorCache, discard_damaged
 from .projections.views import RECALL, TRAIL, ViewsInForce
 from .queries import lookup
 from .queries.recall import STAGES, Answer, Hit, Question, recall
@@ -104,7 +104,7 @@ class Memory:
         """
         settings = load_settings()
         directory, key_directory = Path(path), Path(keys) if keys is not None else settings.keys
-        name = namespace or settings.namespace
+        name = settings.namespace if namespace is None else namespace
         check_namespace(name)
         installation = (
             _open_or_create(directory, key_directory) if create else Installation.open(directory, key_directory)
@@ -124,7 +124,8 @@ class Memory:
     ) -> Rebuilt:
         """Rebuild the views of the store in a directory, damaged or gone as they may be, from the verified log.
 
-        The way back from ViewsDamaged. It is put on record as an event, with the digests before and after.
+        Vectors that can't be read are thrown away, and made again when they are wanted. The way back from ViewsDamaged.
+        It is put on record as an event, with the digests before and after.
         """
         settings = load_settings()
         installation = Installation.open(Path(path), Path(keys) if keys is not None else settings.keys)
@@ -133,6 +134,7 @@ class Memory:
         )
         installation.share()
         try:
+            discard_damaged(installation)
             rebuilt = memory.rebuild(reason=reason)
         except BaseException:
             installation.abandon()
@@ -203,9 +205,9 @@ class Memory:
         """
         with self._in_use():
             try:
-                command = Store(text=text, namespace=namespace or self.namespace, **fields)
+                command = Store(text=text, namespace=self.namespace if namespace is None else namespace, **fields)
             except TypeError as error:
-                raise Refused(f"That is not a field of a memory: {error}. Its fields are {_fields()}.") from error
+                raise Refused(f"That is not a field of a memory ({error}). Give one of {_fields()}.") from error
             outcome = store(self._session, command)
             self._follow()
             return outcome
@@ -234,7 +236,7 @@ class Memory:
 
     # ---- what can be asked
 
-    def recall(self, question: str, *, limit: int = 10, namespaces: list[str] | None = None) -> Recall:
+    def recall(self, question: str, *, limit: int = 10, namespaces: Sequence[str] | None = None) -> Recall:
         """The memories that answer a question best, at most `limit`, and a receipt for what was answered.
 
         Looks in this memory's namespace unless others are named. Each text is read from the signed log and
@@ -243,10 +245,7 @@ class Memory:
         with self._in_use():
             if limit < 1:
                 raise Refused(f"limit is {limit}: ask for at least one memory.")
-            names = tuple(namespaces or [self.namespace])
-            for name in names:
-                check_namespace(name)
-            asked = Question(question, names, limit, _now())
+            asked = Question(_question(question), self._namespaces(namespaces), limit, _now())
             log, views = self._installation.memory, self._views.current(RECALL)
             answer = recall(log, views, self._searching(), asked)
             return Recall(answer.hits, self._record(asked, answer), answer.degraded)
@@ -332,10 +331,23 @@ class Memory:
         yield
 
     def _follow(self) -> None:
-        """After a change: the views catch up, and what is new is embedded if the model is loaded."""
-        views = self._views.current(RECALL)
-        if self._search is not None:
-            self._search.follow(views)
+        """After a change: the views catch up, and what is new is embedded if the model is loaded.
+
+        What was asked has happened by then. Damaged views stop where they are, and are named by what reads them.
+        """
+        with suppress(ViewsDamaged, ModelMissing):
+            views = self._views.current(RECALL)
+            if self._search is not None:
+                self._search.follow(views)
+
+    def _namespaces(self, namespaces: Sequence[str] | None) -> tuple[str, ...]:
+        if namespaces is None:
+            return (self.namespace,)
+        if isinstance(namespaces, str) or not namespaces:
+            raise Refused(f"namespaces is {namespaces!r}: give a list of at least one name.")
+        for name in namespaces:
+            check_namespace(name)
+        return tuple(namespaces)
 
     def _resolve(self, memory: str) -> bytes:
         return lookup.resolve(self._views.opened(), memory)
@@ -402,13 +414,24 @@ def _views_stamp(store: Path, file: str | None) -> list[Any]:
     return [file, stamp(store / file) if file else None, vectors]
 
 
+def _question(text: str) -> str:
+    """The question as it is asked and recorded: U+0000, which no record may hold, becomes U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(
+            f"The question has a lone surrogate at character {error.start}. Replace that character."
+        ) from error
+    return text.replace("\0", "\ufffd")
+
+
 def _receipt(receipt: str) -> bytes:
     try:
         event_id = bytes.fromhex(receipt)
     except ValueError:
         event_id = b""
     if len(event_id) != 16:
-        raise Refused(f"{receipt!r} is not a receipt: it has 32 hexadecimal digits.")
+        raise Refused(f"{receipt!r} is not a receipt. Give its 32 hexadecimal digits.")
     return event_id
 
 
@@ -424,7 +447,7 @@ def _user() -> str:
 
 
 def _now() -> int:
-    return time.time_ns() * MICROSECONDS // 1_000_000_000
+    return time.time_ns() // 1000
 
 
 def _say(event: str, **fields: Any) -> None:

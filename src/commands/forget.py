@@ -34,7 +34,7 @@ def forget(session: Session, command: Forget) -> Outcome:
     for _ in range(ATTEMPTS):
         record = _record(session.installation.memory, command.memory)
         if record.status == "forgotten":
-            raise Refused(f"The memory {record.id} is forgotten already. Nothing was written.")
+            raise Refused(f"The memory {record.id} is forgotten already. Restore it first to forget it again.")
         try:
             return Outcome("forgotten", record.id, _forget(session, record, command.reason))
         except RevisionConflict:
@@ -47,7 +47,7 @@ def restore(session: Session, command: Restore) -> Outcome:
     for _ in range(ATTEMPTS):
         record = _record(session.installation.memory, command.memory)
         if record.status != "forgotten":
-            raise Refused(f"The memory {record.id} is {record.status}, not forgotten. Nothing was written.")
+            raise Refused(f"The memory {record.id} is {record.status}, not forgotten. Give the id of a forgotten one.")
         try:
             return Outcome("restored", record.id, _restore(session, record, command.reason))
         except RevisionConflict:
@@ -86,5 +86,5 @@ def _tags(session: Session, record: Record) -> list[bytes]:
 def _record(log: Log, memory: bytes) -> Record:
     record = fold(log.events_of(memory))
     if record is None:
-        raise NotFound(f"There is no memory {memory.hex()}.")
+        raise NotFound(f"There is no memory {memory.hex()}. Look for its id with `tallystick recall`.")
     return record

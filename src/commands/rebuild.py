@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..events.kinds import ViewsRebuilt
 from ..events.log import Append
-from ..projections.views import ViewsInForce
+from ..projections.views import ViewsInForce, building
 from .session import Session
 
 
@@ -18,10 +18,12 @@ class Rebuilt(NamedTuple):
 
 
 def rebuild(session: Session, views: ViewsInForce, reason: str) -> Rebuilt:
-    """Rebuild every view beside the ones in force, switch to the new ones, and append that this was done."""
-    rebuilt = Rebuilt(*views.rebuild())
+    """Build every view beside the ones in force, append that this was done, and switch to the new ones."""
     log = session.installation.memory
-    stream, nonce = log.new_stream()
-    event = session.event(ViewsRebuilt, reason=reason, before=rebuilt.before, after=rebuilt.after, nonce=nonce)
-    log.append(Append((log.opening(stream, event),)))
+    with building(session.installation) as fresh:
+        rebuilt = Rebuilt(views.digests(), fresh.digests())
+        stream, nonce = log.new_stream()
+        event = session.event(ViewsRebuilt, reason=reason, before=rebuilt.before, after=rebuilt.after, nonce=nonce)
+        log.append(Append((log.opening(stream, event),)))
+        views.put_in_force(fresh)
     return rebuilt

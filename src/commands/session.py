@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..events.installation import Installation
 from ..events.kinds import Event
 
-MICROSECONDS = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Kind = TypeVar("Kind", bound=Event)
 
@@ -47,14 +47,17 @@ def instant(value: datetime | str | None, field: str) -> int | None:
         return None
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    except ValueError as error:
+        zone = moment.tzinfo
+        return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1) if zone else _refuse_naive(moment, field)
+    except (ValueError, AttributeError, TypeError, OverflowError) as error:
         raise Refused(f"{field}: {value!r} is not a time. Write it as 2026-05-08T13:56:00Z.") from error
-    if moment.tzinfo is None:
-        raise Refused(f"{field}: {value} has no time zone. Add one: 2026-05-08T13:56:00Z or +02:00.")
-    return round(moment.timestamp() * MICROSECONDS)
+
+
+def _refuse_naive(moment: datetime, field: str) -> int:
+    raise Refused(f"{field}: {moment} has no time zone. Add one: 2026-05-08T13:56:00Z or +02:00.")
 
 
 def _explanation(error: ValidationError) -> str:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
-    return f"{field}: {first['msg']} (it was {first['input']!r:.80}). Nothing was stored."
+    return f"{field}: {first['msg']} (it was {first['input']!r:.80}). Give another value; nothing was stored."

@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
-from ..errors import Busy, Claimed, Refused
+from ..errors import Busy, Claimed, Refused, RevisionConflict
 from ..events.claims import Claim, Release, command_tag, content_tag, key_tag
 from ..events.kinds import MAX_TEXT_BYTES, Reinforced, Source, Stored, Superseded
 from ..events.log import Append
@@ -54,13 +54,14 @@ def store(session: Session, command: Store) -> Outcome:
     Two writers that claim the same text, key or command id are put in order by the log: one holds it, the
     other is told, and decides again.
     """
-    stored = _stored(session, command)
-    attempt = _Attempt(session, stored)
+    attempt = _Attempt(session, _stored(session, command))
     for _ in range(ATTEMPTS):
         try:
             return attempt.run()
         except Claimed as clash:
             attempt.clash = clash
+        except RevisionConflict:
+            continue
     raise Busy("Other writers keep changing the same memory. Try again.")
 
 
@@ -82,51 +83,78 @@ class _Attempt:
         if clash is None or clash.holder is None:
             return self._store(None)
         if clash.tag == self._command:
-            return self._repeated(clash)
-        if clash.tag == self._content:
-            return self._reinforce(clash.holder)
-        return self._store(clash.holder)
+            return self._repeated(clash.holder, clash.position or 0)
+        older = self._record(clash.holder)
+        if clash.tag == self._content and not self._has_expired(older):
+            return self._reinforce(older)
+        return self._store(older)
 
-    def _store(self, holder: bytes | None) -> Outcome:
+    def _store(self, older: Record | None) -> Outcome:
+        """A new memory, in the place of an older one where that holds its key, or its text and has expired."""
         stream, nonce = self._log.new_stream()
         drafts = [self._log.opening(stream, self._stored.model_copy(update={"nonce": nonce}))]
-        claims = [Claim(tag, 0) for tag in (self._command, self._content) if tag]
+        held = self._tags(older)
+        claims = [
+            Claim(tag, 0, instead_of=older.stream if older and tag in held else None)
+            for tag in (self._command, self._content, self._key)
+            if tag
+        ]
         releases: list[Release] = []
-        if self._key is not None:
-            claims.append(Claim(self._key, 0, instead_of=holder))
-        if holder is not None:
-            older = self._record(holder)
+        if older is not None:
             event = self._session.event(Superseded, by=stream, parents=(older.leaf,))
-            drafts.append(self._log.following(holder, event, older.revision + 1))
-            releases += [Release(t, holder) for t in (content_tag(self._session.index_key, older.stored),) if t]
+            drafts.append(self._log.following(older.stream, event, older.revision + 1))
+            releases = [Release(tag, older.stream) for tag in held if tag not in (self._content, self._key)]
         position = self._log.append(Append(tuple(drafts), tuple(claims), tuple(releases)))[0].position
-        return Outcome("superseded" if holder else "stored", stream.hex(), position, holder.hex() if holder else None)
+        return Outcome("superseded" if older else "stored", stream.hex(), position, older.id if older else None)
 
-    def _reinforce(self, holder: bytes) -> Outcome:
-        older = self._record(holder)
+    def _reinforce(self, older: Record) -> Outcome:
         event = self._session.event(Reinforced, parents=(older.leaf,), command_id=self._stored.command_id)
-        claims = [Claim(self._content, 0, instead_of=holder)] if self._content else []
+        claims = [Claim(self._content, 0, instead_of=older.stream)] if self._content else []
         claims += [Claim(self._command, 0)] if self._command else []
-        position = self._log.append(Append((self._log.following(holder, event),), tuple(claims)))[0].position
-        return Outcome("reinforced", holder.hex(), position)
+        position = self._log.append(Append((self._log.following(older.stream, event),), tuple(claims)))[0].position
+        return Outcome("reinforced", older.id, position)
 
-    def _repeated(self, clash: Claimed) -> Outcome:
+    def _repeated(self, holder: bytes, position: int) -> Outcome:
         """The command was carried out before: say again what came of it."""
-        assert clash.holder is not None
-        assert clash.position is not None
-        done = self._log.event_at(clash.position)
-        if not isinstance(done.event, Stored | Reinforced):
+        record, done = self._record(holder), self._log.event_at(position).event
+        if _essence(record.stored) != _essence(self._stored):
             raise Refused(
-                f"The command id {self._stored.command_id!r} was used for another command: {done.header.kind}."
+                f"The command id {self._stored.command_id!r} was used for another text, the memory {record.id}. "
+                f"Give each command an id of its own."
             )
-        status: Literal["stored", "reinforced"] = "stored" if isinstance(done.event, Stored) else "reinforced"
-        return Outcome(status, clash.holder.hex(), clash.position, repeated=True)
+        if isinstance(done, Reinforced):
+            return Outcome("reinforced", record.id, position, repeated=True)
+        older = self._superseded_with(holder, position)
+        return Outcome("superseded" if older else "stored", record.id, position, older, repeated=True)
+
+    def _superseded_with(self, holder: bytes, position: int) -> str | None:
+        """The memory that was superseded in the same append, by the event after the one that stored."""
+        if self._log.follow().size <= position + 1:
+            return None
+        following = self._log.event_at(position + 1)
+        by = following.event.by if isinstance(following.event, Superseded) else None
+        return following.header.stream.hex() if by == holder else None
+
+    def _has_expired(self, older: Record) -> bool:
+        expires = older.stored.expires_at
+        return expires is not None and expires <= self._session.now()
+
+    def _tags(self, older: Record | None) -> tuple[bytes, ...]:
+        if older is None:
+            return ()
+        key = self._session.index_key
+        return tuple(tag for tag in (content_tag(key, older.stored), key_tag(key, older.stored)) if tag)
 
     def _record(self, stream: bytes) -> Record:
         record = fold(self._log.events_of(stream))
         if record is None:
-            raise Refused(f"{stream.hex()} is not a memory.")
+            raise Refused(f"{stream.hex()} is not a memory. Run `tallystick verify`.")
         return record
+
+
+def _essence(stored: Stored) -> tuple[str, str | None, str | None]:
+    """What makes two commands the same: the text after NFC and outer white space, and what it is about."""
+    return unicodedata.normalize("NFC", stored.text).strip(), stored.key, stored.subject
 
 
 def _stored(session: Session, command: Store) -> Stored:
@@ -134,20 +162,21 @@ def _stored(session: Session, command: Store) -> Stored:
     check_namespace(command.namespace)
     fields = {name: getattr(command, name) for name in Stored.model_fields if hasattr(command, name)}
     fields |= {name: instant(fields[name], name) for name in ("occurred_at", "valid_from", "expires_at")}
-    fields |= {name: tuple(fields[name]) for name in ("tags", "evidence", "derived_from")}
-    return session.event(
-        Stored, **{**fields, "importance": float(command.importance), "metadata": dict(command.metadata)}
-    )
+    for name in ("tags", "evidence", "derived_from"):
+        fields[name] = tuple(fields[name]) if isinstance(fields[name], list | tuple | set) else fields[name]
+    for name in ("importance", "confidence"):
+        fields[name] = float(fields[name]) if type(fields[name]) is int else fields[name]
+    return session.event(Stored, **fields)
 
 
 def check_text(text: str) -> None:
     """Refuse a text that can't be kept byte for byte: empty, over 1 MiB, or with lone surrogates."""
     if not text.strip():
-        raise Refused("There is no text to store.")
+        raise Refused("There is no text to store. Give one that is not white space only.")
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise Refused(f"The text has a lone surrogate at character {error.start}: it is not valid Unicode.") from error
+        raise Refused(f"The text has a lone surrogate at character {error.start}. Replace that character.") from error
     if size > MAX_TEXT_BYTES:
         raise Refused(f"The text has {size:,} bytes and a memory holds at most {MAX_TEXT_BYTES:,}: store it in parts.")
 
@@ -158,8 +187,8 @@ def check_namespace(namespace: str) -> None:
     fits = len(segments) <= MAX_SEGMENTS and all(_is_segment(segment) for segment in segments)
     if not fits or not unicodedata.is_normalized("NFC", namespace):
         raise Refused(
-            f"The namespace {namespace!r} is not one to {MAX_SEGMENTS} segments between slashes, each of 1 to "
-            f"{MAX_SEGMENT} visible characters (NFC) without spaces, such as org/acme/user:ana."
+            f"The namespace {namespace!r} is not allowed. Name one to {MAX_SEGMENTS} segments between slashes, each of "
+            f"1 to {MAX_SEGMENT} visible characters (NFC) without spaces, such as org/acme/user:ana."
         )
 
 

@@ -220,7 +220,9 @@ def _standard_input() -> str:
     try:
         return sys.stdin.buffer.read().decode().removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise Refused(f"What came on standard input is not UTF-8 ({error.reason} at byte {error.start}).") from error
+        raise Refused(
+            f"What came on standard input is not UTF-8 ({error.reason} at byte {error.start}). Give UTF-8."
+        ) from error
 
 
 @app.command()

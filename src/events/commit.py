@@ -37,7 +37,7 @@ class _Work:
         self.durable = durable
         self.done = False
         self.result: object = None
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
 
 class GroupCommit:
@@ -71,12 +71,20 @@ class GroupCommit:
             self._waiting.append(work)
         with self._leader:
             if not work.done:
-                with self._queue:
-                    batch, self._waiting = self._waiting, []
-                self._commit(batch)
+                self._lead(work)
         if work.error is not None:
             raise work.error
         return cast("Result", work.result)
+
+    def _lead(self, work: _Work) -> None:
+        """Commit for everybody who waits. What breaks the whole transaction is raised to whom it belongs."""
+        with self._queue:
+            batch, self._waiting = self._waiting, []
+        try:
+            self._commit(batch)
+        finally:
+            if work.error is not None:
+                raise work.error
 
     def flush(self) -> None:
         """Wait until everything committed so far is on the disk."""
@@ -130,9 +138,14 @@ class GroupCommit:
             work.result = work.part(cursor)
         except (TallystickError, PersistenceError, self._datastore.driver_errors) as error:
             work.error = self._datastore.translate(error)
+            if not cursor.connection.in_transaction:  # SQLite has rolled everything back, as where the disk is full
+                raise Unavailable("The transaction was undone: nothing was written. Try again.") from error
             cursor.execute("ROLLBACK TO part")
             for member, pending in zip(self._members, before, strict=True):
                 member.back_to(pending)
+        except BaseException as error:
+            work.error = error
+            raise
         cursor.execute("RELEASE part")
 
     def _settle(self, batch: list[_Work], *, committed: bool) -> None:

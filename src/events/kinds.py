@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from ..errors import LogDamaged
 
@@ -85,8 +85,8 @@ class Stored(Event):
     evidence: tuple[Name, ...] = ()
     label: Word | None = None
     trust: Word | None = None
-    screening: tuple[dict[str, Any], ...] = ()
-    metadata: dict[str, Any] = {}
+    screening: tuple[dict[str, JsonValue], ...] = ()
+    metadata: dict[str, JsonValue] = {}
     derived_from: tuple[Hash, ...] = ()
 
 

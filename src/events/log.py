@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import LogDamaged, NotFound
+from ..errors import KeysMissing, NotFound
 from .claims import PLACES, Claim, Release, release, take
 from .commit import GroupCommit
 from .driver import Datastore
@@ -115,7 +115,7 @@ class Log:
         with self._datastore.transaction(commit=False) as cursor:
             read = self.recorder.at(cursor, position)
         if read is None:
-            raise NotFound(f"The {self.name} log has no position {position}.")
+            raise NotFound(f"The {self.name} log has no position {position}. Give one below its size.")
         return self._mapper.to_domain_event(read)
 
     def pages(self, after: int, upto: int) -> Iterator[list[LoggedEvent]]:
@@ -134,7 +134,7 @@ class Log:
                 "SELECT place FROM entry WHERE log = ? AND id = ?", (self.recorder.identity.number, event_id)
             ).fetchone()
         if row is None:
-            raise NotFound(f"The {self.name} log has no event {event_id.hex()}.")
+            raise NotFound(f"The {self.name} log has no event {event_id.hex()}. Look it up with `tallystick log`.")
         return self.event_at(row[0] % PLACES)
 
     def open_read(self, read: Any) -> LoggedEvent:
@@ -144,7 +144,7 @@ class Log:
     def data_keys(self, cursor: Any) -> Iterator[bytes]:
         """The streams that have a data key, each key opened. Raises LogDamaged for one that does not open."""
         if self._vault is None:
-            raise LogDamaged("This log was opened without the key that opens its payloads.")
+            raise KeysMissing("This log was opened without the key that opens its payloads. Supply the keys.")
         rows = cursor.execute(
             "SELECT stream, generation, wrapped FROM data_key WHERE log = ?", (self.recorder.identity.number,)
         )

@@ -94,7 +94,9 @@ class CanonicalTranscoder(Transcoder):
         try:
             return encode_body(obj)
         except NotCanonical as error:
-            raise Refused(f"This can't be stored: {error}.") from error
+            raise Refused(
+                f"{_culprit(obj)} can't be kept: {error}. Give another value; nothing was written."
+            ) from error
 
     def decode(self, data: bytes) -> Any:
         """The body in these bytes. Raises NotCanonical for any other encoding of it."""
@@ -115,7 +117,7 @@ class EventMapper(Mapper[UUID]):
         draft: Draft = domain_event
         event = draft.event
         if REGISTRY.get((event.KIND, event.SCHEMA)) is not type(event):
-            raise Refused(f"{type(event).__name__} is not a registered kind of event.")
+            raise Refused(f"{type(event).__name__} is not a registered kind of event. Add it to the registry.")
         event_id = new_id()
         payload, commitment = self._close(draft, event_id, self.transcoder.encode(body_of(event)))
         return SealedEvent(
@@ -147,7 +149,7 @@ class EventMapper(Mapper[UUID]):
         if draft.event.CLEAR:
             return plaintext, b""
         if draft.data_key is None:
-            raise Refused(f"{draft.event.KIND} needs the data key of its stream.")
+            raise Refused(f"{draft.event.KIND} is sealed, and its stream has no data key. Run `tallystick verify`.")
         generation, key = draft.data_key
         return seal(key, plaintext, event_id=event_id, origin=self._origin, stream=draft.stream, generation=generation)
 
@@ -173,6 +175,16 @@ class EventMapper(Mapper[UUID]):
             log=self._log,
             position=header.position,
         )
+
+
+def _culprit(body: dict[str, Any]) -> str:
+    """The first field of a body that has no canonical form."""
+    for name, value in body.items():
+        try:
+            encode_body({name: value})
+        except NotCanonical:
+            return name
+    return "The event"
 
 
 def new_id() -> bytes:

@@ -101,7 +101,8 @@ class Mark:
         fcntl.flock(self._holding, fcntl.LOCK_SH)
 
     def release(self) -> None:
-        """Close the mark's files; the locks go with them."""
+        """Let go of the locks, in a forked child as well, and close the mark's files."""
+        fcntl.flock(self._holding, fcntl.LOCK_UN)
         os.close(self._descriptor)
         os.close(self._holding)
 
@@ -127,7 +128,9 @@ def _is_further(frontier: Frontier, marked: Frontier | None) -> bool:
     if marked is None or frontier.size > marked.size:
         return True
     if frontier.size == marked.size and frontier.root() != marked.root():
-        raise LogBehindMark("The log is not the one this installation verified before: two histories of one size.")
+        raise LogBehindMark(
+            "The log is not the one that was verified before: two histories of one size. Run `tallystick verify`."
+        )
     return False
 
 

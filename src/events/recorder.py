@@ -176,7 +176,9 @@ class LogRecorder(SQLiteApplicationRecorder):
     def _admit_data_key(self, c: Any, header: Header, wrapped: bytes) -> None:
         """A data key comes with the first event of its stream, and never again."""
         if header.revision != 0 or self._end(c, header.stream) >= 0:
-            raise StreamErased(f"The stream {header.stream.hex()} began before: it takes no new data key.")
+            raise StreamErased(
+                f"The stream {header.stream.hex()} began before and takes no new data key. Store a new memory."
+            )
         c.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (self.identity.number, header.stream, 1, wrapped))
 
     def _end(self, c: Any, stream: bytes) -> int:

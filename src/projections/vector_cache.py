@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ..errors import KeysMissing, ViewsDamaged
 from ..events.driver import Datastore, File
 from ..events.installation import Installation
-from .views import check_pages
+from .views import check_pages, delete
 
 FILE = "vectors.db"
 SCAN_FROM = 64
@@ -28,7 +28,7 @@ class VectorCache:
 
     def __init__(self, installation: Installation) -> None:
         if installation.keys is None:
-            raise KeysMissing("The vectors are encrypted: they open with this store's keys only.")
+            raise KeysMissing("The vectors are encrypted: they open with this store's keys only. Supply them.")
         path = installation.path / FILE
         self._datastore = Datastore(File(path, ViewsDamaged, installation.keys.views, durable=False))
         with self._datastore.transaction(commit=True) as cursor:
@@ -55,3 +55,17 @@ class VectorCache:
     def close(self) -> None:
         """Close the file."""
         self._datastore.close()
+
+
+def discard_damaged(installation: Installation) -> bool:
+    """Delete vectors.db where it can't be read, whole: it is made again. Says whether it was."""
+    try:
+        cache = VectorCache(installation)
+        try:
+            cache.check_pages()
+        finally:
+            cache.close()
+    except ViewsDamaged:
+        delete(installation.path / FILE)
+        return True
+    return False

@@ -60,6 +60,8 @@ class VectorSearch:
         """Wait at most so long for vectors that are not made yet. Returns how many are still missing."""
         with self._changed:
             self._changed.wait_for(lambda: not self._backlog or self._closed or self._failure is not None, seconds)
+            if self._failure is not None:
+                raise self._failure
             return len(self._backlog)
 
     def search(self, question: str, candidates: list[int], limit: int) -> list[tuple[int, float]]:
@@ -74,8 +76,9 @@ class VectorSearch:
             self._closed = True
             self._backlog = {}
             self._changed.notify_all()
-        if self._worker is not None:
-            self._worker.join()
+            worker = self._worker
+        if worker is not None:
+            worker.join()
 
     def _take(self, wanted: Wanted, kept: Mapping[Key, bytes]) -> None:
         self._position = max(self._position, wanted.position)
@@ -90,7 +93,7 @@ class VectorSearch:
             self._index.add(wanted.number, _vector(vector))
 
     def _start(self) -> None:
-        if self._worker is None or not self._worker.is_alive():
+        if self._worker is None:
             self._worker = Thread(target=self._embed_backlog, name="tallystick-embedding", daemon=True)
             self._worker.start()
 
@@ -99,7 +102,7 @@ class VectorSearch:
             self._embed_all()
         except TallystickError as error:
             with self._changed:
-                self._failure = error
+                self._failure, self._worker = error, None
                 self._changed.notify_all()
 
     def _embed_all(self) -> None:
@@ -112,8 +115,12 @@ class VectorSearch:
         return input_hash(document), self._embedder.document(document).astype("<f2").tobytes()
 
     def _next(self) -> Wanted | None:
+        """What to embed next; None ends the thread, and the next that is wanted starts another."""
         with self._changed:
-            return next(iter(self._backlog.values()), None)
+            wanted = next(iter(self._backlog.values()), None)
+            if wanted is None:
+                self._worker = None
+            return wanted
 
     def _done(self, wanted: Wanted, made: tuple[bytes, bytes] | None) -> None:
         if made is not None:

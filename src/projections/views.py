@@ -49,7 +49,7 @@ class Views(SQLiteTrackingRecorder):
 
     def __init__(self, installation: Installation, path: Path) -> None:
         if installation.keys is None:
-            raise KeysMissing("The views are encrypted: they open with this store's keys only.")
+            raise KeysMissing("The views are encrypted: they open with this store's keys only. Supply them.")
         file = File(path, ViewsDamaged, installation.keys.views, installation.read_only, durable=False)
         self._file = Datastore(file)
         super().__init__(self._file)
@@ -90,7 +90,9 @@ class Views(SQLiteTrackingRecorder):
         while (at := self._folded.get(tracked, 0)) < last:
             folded += self._fold_page(group, log, last)
         if at > last and at > (last := log.follow().size - 1):  # others may have folded what they appended since
-            raise ViewsDamaged(f"The views are at position {at} of the {log.name} log, which ends at {last}.")
+            raise ViewsDamaged(
+                f"The views are at position {at} of the {log.name} log, which ends at {last}. {ViewsDamaged.remedy}"
+            )
         return folded
 
     def _fold_page(self, group: Group, log: Log, last: int) -> int:
@@ -188,16 +190,6 @@ class ViewsInForce:
             if path.name not in named:
                 delete(path)
 
-    def rebuild(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Build all views anew from the verified log, put the new file in force, delete the old one.
-
-        Returns the digests before (empty where the old file can't be read) and after, taken at one position.
-        """
-        with building(self._installation) as fresh:
-            before, after = self._digests_before(), fresh.digests()
-            self._put_in_force(fresh)
-        return before, after
-
     def close(self) -> None:
         """Close the file, and those that were in force before."""
         with self._switching:
@@ -228,7 +220,8 @@ class ViewsInForce:
             raise ViewsDamaged(f"The views file {name} is gone. {ViewsDamaged.remedy}")
         return Views(self._installation, path)
 
-    def _digests_before(self) -> dict[str, str]:
+    def digests(self) -> dict[str, str]:
+        """The digest of each view in force, caught up; nothing where they can't be read."""
         try:
             views = self.opened()
             for group in GROUPS:
@@ -237,9 +230,9 @@ class ViewsInForce:
         except ViewsDamaged:
             return {}
 
-    def _put_in_force(self, fresh: Views) -> None:
-        old = self.name()
-        name = fresh.path.name
+    def put_in_force(self, fresh: Views) -> None:
+        """Let log.db name this file, and delete the one it named before."""
+        old, name = self.name(), fresh.path.name
         self._installation.commits.run(lambda cursor: write_setting(cursor, in_force(), name.encode()))
         with self._switching:
             self._leave_for(fresh)

@@ -23,7 +23,7 @@ def resolve(views: Views, prefix: str) -> bytes:
     with views.reading() as cursor:
         found = memories.streams_like(cursor, low, high)
     if not found:
-        raise NotFound(f"There is no memory {prefix}.")
+        raise NotFound(f"There is no memory {prefix}. Look for its id with `tallystick recall`.")
     if len(found) > 1:
         raise Refused(f"{prefix} begins more than one id ({', '.join(s.hex()[:12] for s in found)} ...): add digits.")
     return found[0]
@@ -35,7 +35,7 @@ def history(log: Log, views: Views, memory: bytes) -> list[LoggedEvent]:
     with views.reading() as cursor:
         known = memories.number_and_revision(cursor, memory)
     if not events and known is None:
-        raise NotFound(f"There is no memory {memory.hex()}.")
+        raise NotFound(f"There is no memory {memory.hex()}. Look for its id with `tallystick recall`.")
     if not events or (known is not None and events[-1].header.revision < known[1]):
         raise ViewsDamaged(f"The last events of {memory.hex()} are gone from the log. Run `tallystick verify`.")
     return events
@@ -45,5 +45,5 @@ def get(log: Log, views: Views, memory: bytes) -> Record:
     """The memory as its events say it is now, whatever its status."""
     record = fold(history(log, views, memory))
     if record is None:
-        raise NotFound(f"{memory.hex()} is not a memory.")
+        raise NotFound(f"{memory.hex()} is not a memory. Look for its id with `tallystick recall`.")
     return record

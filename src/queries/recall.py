@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..errors import ViewsDamaged
+from ..errors import ModelMissing, ViewsDamaged
 from ..events.log import Log
 from ..projections import keyword, memories
 from ..projections.record import Record, fold
@@ -97,6 +97,8 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
         found: list[Hit] = []
         for row in memories.rows_of(cursor, order):
             record = hydrate(log, row)
+            if record is not None and record.namespace not in question.namespaces:
+                raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
             if record is not None:
                 found.append(Hit(record, _scores(row[0], fused, dense, lexical)))
             if len(found) == question.limit:
@@ -140,11 +142,14 @@ def _lexical(cursor: Any, question: Question) -> Scores:
 def _dense(search: Search | None, views: Views, question: Question) -> tuple[Scores, tuple[str, ...]]:
     if search is None:
         return {}, ("no embedding model: found by words alone",)
-    search.follow(views)
-    missing = search.wait(WAIT_SECONDS)
-    with views.reading() as cursor:
-        candidates = memories.recallable(cursor, question.namespaces, question.now)
-    found = search.search(question.text, candidates, POOL)
+    try:
+        search.follow(views)
+        missing = search.wait(WAIT_SECONDS)
+        with views.reading() as cursor:
+            candidates = memories.recallable(cursor, question.namespaces, question.now)
+        found = search.search(question.text, candidates, POOL)
+    except ModelMissing as error:
+        return {}, (f"the embedding model failed, found by words alone: {error}",)
     degraded = (f"{missing} memories have no vector yet: found by words alone",) if missing else ()
     return {number: _rounded(score) for number, score in found}, degraded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from ..errors import LogBehindMark, LogDamaged, ViewsDamaged
+from ..errors import LogBehindMark, LogDamaged, Refused, ViewsDamaged
 from ..events import recorder
 from ..events.checkpoint import BadNote, Checkpoint, open_note
 from ..events.claims import command_tag, content_tag, key_tag
@@ -53,6 +53,8 @@ def verify(
     Without the secret keys payloads stay closed: all but commitments, bodies and claims is checked. Raises
     LogDamaged or LogBehindMark with the first bad position, ViewsDamaged naming the view.
     """
+    if depth not in ("structure", "full"):
+        raise Refused(f"depth is {depth!r}: give `structure` or `full`.")
     logs = tuple(_verify_log(installation, log, depth, progress) for log in installation.logs)
     return Report(depth, logs, compare_views(installation, views) if views is not None else {})
 

@@ -38,10 +38,14 @@ def why(memory_log: Log, access_log: Log, receipt: bytes, memory: bytes | None) 
     logged = access_log.find(receipt)
     event = logged.event
     if not isinstance(event, Recalled):
-        raise NotFound(f"{receipt.hex()} is the receipt of a {logged.header.kind}, not of a recall.")
+        raise NotFound(
+            f"{receipt.hex()} is the receipt of a {logged.header.kind}, not of a recall. Give the receipt of a recall."
+        )
     hits = [_because(memory_log, event, n) for n, hit in enumerate(event.hits) if memory in (None, hit.memory)]
     if memory is not None and not hits:
-        raise NotFound(f"The memory {memory.hex()} was not among the {len(event.hits)} hits of {receipt.hex()}.")
+        raise NotFound(
+            f"The memory {memory.hex()} was not among the {len(event.hits)} hits of {receipt.hex()}. Ask without it."
+        )
     return Why(receipt.hex(), logged, event, tuple(hits))
 
 
@@ -59,5 +63,5 @@ def _because(log: Log, event: Recalled, n: int) -> Because:
     events = log.events_of(hit.memory, upto=hit.head)
     record = fold(events)
     if record is None:
-        raise NotFound(f"The memory {hit.memory.hex()} is gone.")
+        raise NotFound(f"The memory {hit.memory.hex()} is gone. Run `tallystick verify`.")
     return Because(n + 1, scores, record, tuple(events))
