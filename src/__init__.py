@@ -1,9 +1,9 @@
 """Memory for AI agents that can be held to account."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+import importlib
+import typing
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from .commands.outcome import Outcome
     from .memory import Memory, Recall
     from .projections.record import Record
@@ -30,4 +30,9 @@ def __getattr__(name: str) -> object:
     """The public name, from the room it lives in, loaded when it is first asked for."""
     if name not in _ROOMS:
         raise AttributeError(f"tallystick has no {name!r}")
-    return getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    return getattr(importlib.import_module(f".{_ROOMS[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return __all__

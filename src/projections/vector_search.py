@@ -42,10 +42,14 @@ class VectorSearch:
         self._closed = False
 
     def follow(self, views: Views) -> None:
-        """Take in what the view has gained; start embedding what has no vector. Raises what stopped the embedding."""
+        """Take in what the view has gained; start embedding what has no vector.
+
+        Raises, once, what stopped the embedding; the next call tries again.
+        """
         with self._changed, views.reading() as cursor:
             if self._failure is not None:
-                raise self._failure
+                failure, self._failure, self._worker = self._failure, None, None
+                raise failure
             if self._views != views.path:
                 self._index, self._position = NumpyIndex(self._embedder.space.dimensions), 0
                 self._views, self._backlog = views.path, {}
@@ -55,6 +59,7 @@ class VectorSearch:
                 self._take(wanted, kept)
             if self._backlog:
                 self._start()
+                self._changed.notify_all()
 
     def wait(self, seconds: float) -> int:
         """Wait at most so long for vectors that are not made yet. Returns how many are still missing."""
@@ -76,9 +81,8 @@ class VectorSearch:
             self._closed = True
             self._backlog = {}
             self._changed.notify_all()
-            worker = self._worker
-        if worker is not None:
-            worker.join()
+        if self._worker is not None:
+            self._worker.join()
 
     def _take(self, wanted: Wanted, kept: Mapping[Key, bytes]) -> None:
         self._position = max(self._position, wanted.position)
@@ -93,7 +97,7 @@ class VectorSearch:
             self._index.add(wanted.number, _vector(vector))
 
     def _start(self) -> None:
-        if self._worker is None:
+        if self._worker is None or not self._worker.is_alive():
             self._worker = Thread(target=self._embed_backlog, name="tallystick-embedding", daemon=True)
             self._worker.start()
 
@@ -102,7 +106,7 @@ class VectorSearch:
             self._embed_all()
         except TallystickError as error:
             with self._changed:
-                self._failure, self._worker = error, None
+                self._failure = error
                 self._changed.notify_all()
 
     def _embed_all(self) -> None:
@@ -115,12 +119,10 @@ class VectorSearch:
         return input_hash(document), self._embedder.document(document).astype("<f2").tobytes()
 
     def _next(self) -> Wanted | None:
-        """What to embed next; None ends the thread, and the next that is wanted starts another."""
+        """What to embed next, once there is something; None when the search is closed."""
         with self._changed:
-            wanted = next(iter(self._backlog.values()), None)
-            if wanted is None:
-                self._worker = None
-            return wanted
+            self._changed.wait_for(lambda: self._backlog or self._closed)
+            return None if self._closed else next(iter(self._backlog.values()))
 
     def _done(self, wanted: Wanted, made: tuple[bytes, bytes] | None) -> None:
         if made is not None:
