@@ -37,8 +37,14 @@ def structures(file: Path, scratch: Path) -> list[Structure]:
     content = file.read_bytes()
     if content[_FREE_PAGES : _FREE_PAGES + 4] != bytes(4):
         raise AssertionError("log.db has unused pages: what lies on them can't be told from what is in use")
-    cells = [cell for page in range(0, len(content), PAGE) for cell in _cells(content, page)]
-    return sorted(_located(content, cells, *blob) for blob in _blobs(copy))
+    used = list(cells(content))
+    return sorted(_located(content, used, *blob) for blob in _blobs(copy))
+
+
+def cells(content: bytes) -> Iterator[tuple[int, int]]:
+    """The first byte and the end of every row of a database file: what lies between them is not in use."""
+    for page in range(0, len(content), PAGE):
+        yield from _cells(content, page)
 
 
 def _blobs(file: Path) -> Iterator[tuple[str, str, bytes]]:
@@ -52,9 +58,9 @@ def _blobs(file: Path) -> Iterator[tuple[str, str, bytes]]:
     datastore.close()
 
 
-def _located(content: bytes, cells: list[tuple[int, int]], sort: str, name: str, blob: bytes) -> Structure:
+def _located(content: bytes, used: list[tuple[int, int]], sort: str, name: str, blob: bytes) -> Structure:
     """Where a blob lies: pages keep stale copies in their free space, and one copy lies in a cell."""
-    found = [at for at in _occurrences(content, blob) if any(c <= at and at + len(blob) <= end for c, end in cells)]
+    found = [at for at in _occurrences(content, blob) if any(c <= at and at + len(blob) <= end for c, end in used)]
     if len(found) != 1:
         raise AssertionError(f"the {name} is in use {len(found)} times in log.db")
     return Structure(found[0], found[0] + len(blob), sort, name)

@@ -1,0 +1,76 @@
+"""The `vector` view: which text of which memory is to be found by meaning."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tallystick import Memory
+from tallystick.projections.record import Record, fold
+from tallystick.projections.vector import Wanted, changed_after, document_of, input_hash
+from tallystick.projections.views import RECALL
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    """A memory of its own, by words alone."""
+    with Memory.temporary() as opened:
+        yield opened
+
+
+def wanted(memory: Memory, after: int = 0) -> list[Wanted]:
+    """What changed after a position."""
+    with memory._views.current(RECALL).reading() as cursor:
+        return list(changed_after(cursor, after))
+
+
+def record_of(memory: Memory, id: str) -> Record:
+    """A memory as its events say it is."""
+    record = fold(memory._installation.memory.events_of(bytes.fromhex(id)))
+    assert record is not None
+    return record
+
+
+def test_the_document_of_a_memory_is_who_said_what(memory: Memory) -> None:
+    """What stands for a memory in the embedding space is its text, after its author where there is one."""
+    said, noted = memory.store("I moved to Lisbon", author="Ana"), memory.store("Use WAL mode")
+    assert document_of(record_of(memory, said.id)) == "Ana: I moved to Lisbon"
+    assert document_of(record_of(memory, noted.id)) == "Use WAL mode"
+
+
+def test_the_hash_of_a_document_never_changes() -> None:
+    """Vectors on disk are filed under it."""
+    assert input_hash("Use WAL mode").hex() == "c0bc1ce1ba0df7dd0cb707feb7ee826b"
+    assert len({input_hash(text) for text in ("", "a", "A", "a ", "á", "a\0")}) == 6
+
+
+def test_each_current_memory_wants_the_vector_of_its_text(memory: Memory) -> None:
+    """A row names the memory and the document its vector is of."""
+    stored = memory.store("Use WAL mode")
+    assert wanted(memory) == [Wanted(1, bytes.fromhex(stored.id), input_hash("Use WAL mode"), stored.position)]
+
+
+def test_a_memory_that_is_not_current_wants_none(memory: Memory) -> None:
+    """What nobody recalls is not to be found by meaning either; what is restored is."""
+    stored = memory.store("Use WAL mode")
+    memory.forget(stored.id)
+    assert [row.input for row in wanted(memory)] == [None]
+    memory.restore(stored.id)
+    assert [row.input for row in wanted(memory)] == [input_hash("Use WAL mode")]
+    memory.store("Company A", key="employer")
+    newer = memory.store("Company B", key="employer")
+    assert {row.number: row.input for row in wanted(memory)} == {
+        1: input_hash("Use WAL mode"),
+        2: None,
+        3: input_hash("Company B"),
+    }
+    assert wanted(memory)[1].stream.hex() == newer.id
+
+
+def test_changes_come_in_order_from_a_position_on(memory: Memory) -> None:
+    """Who has taken in the view up to a position sees each memory that changed since, once, oldest change first."""
+    ids = [memory.store(f"Note {number}").id for number in range(4)]
+    upto = wanted(memory)[-1].position
+    assert wanted(memory, upto) == []
+    memory.forget(ids[2])
+    memory.store("Note 0")
+    assert [(row.stream.hex(), row.input is None) for row in wanted(memory, upto)] == [(ids[2], True), (ids[0], False)]

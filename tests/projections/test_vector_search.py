@@ -1,0 +1,261 @@
+"""Search by meaning: vectors are taken from the cache, made in the background, and never mixed up."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy
+import pytest
+from numpy.typing import NDArray
+
+from tallystick import Memory
+from tallystick.errors import Busy, ModelMissing, Unavailable
+from tallystick.projections import vector_search
+from tallystick.projections.embedding import Space
+from tallystick.projections.vector_cache import VectorCache
+from tallystick.projections.vector_search import VectorSearch
+from tallystick.projections.views import RECALL
+
+AXES = ("cat", "dog", "fish")
+PATIENCE = 10.0
+
+
+class AxisEmbedder:
+    """An embedder of three animals: a vector counts how often each is named. Waits at a gate before each text."""
+
+    runtime = "test"
+
+    def __init__(self, model: str = "axes") -> None:
+        self.space = Space(model, "00" * 32, "11" * 32, len(AXES), "count", ("", ""), "float32")
+        self.made: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.failing: type[Exception] | None = None
+
+    def document(self, text: str) -> NDArray[numpy.float32]:
+        """The vector of a text."""
+        self.gate.wait(PATIENCE)
+        if self.failing:
+            raise self.failing()
+        self.made.append(text)
+        return self.query(text)
+
+    def query(self, text: str) -> NDArray[numpy.float32]:
+        """The vector of a question."""
+        counts = numpy.array([text.count(axis) + 0.1 for axis in AXES], dtype=numpy.float32)
+        unit: NDArray[numpy.float32] = counts / numpy.linalg.norm(counts)
+        return unit
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    """A memory of its own, by words alone: the search is put beside it."""
+    with Memory.temporary() as opened:
+        for animal in AXES:
+            opened.store(f"a {animal}")
+        yield opened
+
+
+@pytest.fixture
+def searching(memory: Memory) -> Iterator[Callable[[AxisEmbedder], VectorSearch]]:
+    """Makes a search over the memory's views; each is closed at the end."""
+    cache, made = VectorCache(memory._installation), list[VectorSearch]()
+
+    def make(embedder: AxisEmbedder) -> VectorSearch:
+        made.append(VectorSearch(cache, embedder, memory._installation.memory))
+        made[-1].follow(memory._views.current(RECALL))
+        return made[-1]
+
+    yield make
+    for search in made:
+        search.close()
+    cache.close()
+
+
+Searching = Callable[[AxisEmbedder], VectorSearch]
+
+
+def follow(search: VectorSearch, memory: Memory) -> None:
+    """Take in what the views have gained, and wait until all of it is embedded."""
+    search.follow(memory._views.current(RECALL))
+    assert search.wait(PATIENCE) == 0
+
+
+def best(search: VectorSearch, question: str, candidates: tuple[int, ...] = (1, 2, 3, 4)) -> list[int]:
+    """The numbers of the nearest, best first."""
+    return [number for number, _ in search.search(question, list(candidates), 10)]
+
+
+def test_what_the_view_has_is_embedded_and_found(memory: Memory, searching: Searching) -> None:
+    """Each current memory's document gets its vector, once, and is found by it."""
+    embedder = AxisEmbedder()
+    search = searching(embedder)
+    assert search.wait(PATIENCE) == 0
+    assert sorted(embedder.made) == ["a cat", "a dog", "a fish"]
+    assert best(search, "dog")[0] == 2
+    memory.store("dog dog cat")
+    follow(search, memory)
+    assert best(search, "dog") == [2, 4, 1, 3]
+    assert len(embedder.made) == 4
+
+
+def test_only_candidates_are_found(searching: Searching) -> None:
+    """What is filtered out before the search is not found, however near it is."""
+    search = searching(AxisEmbedder())
+    search.wait(PATIENCE)
+    assert best(search, "dog", (1, 3)) == [1, 3]
+    assert best(search, "dog", ()) == []
+
+
+def test_the_author_is_part_of_what_is_embedded(memory: Memory, searching: Searching) -> None:
+    """Who said it stands before what was said."""
+    embedder = AxisEmbedder()
+    memory.store("hello", author="cat")
+    searching(embedder).wait(PATIENCE)
+    assert "cat: hello" in embedder.made
+
+
+def test_what_is_forgotten_is_not_found_and_not_embedded_again(memory: Memory, searching: Searching) -> None:
+    """A forgotten memory leaves the index; when it is restored its vector comes from the cache."""
+    embedder = AxisEmbedder()
+    search = searching(embedder)
+    search.wait(PATIENCE)
+    cat = memory.recall("cat").hits[0].id
+    memory.forget(cat)
+    follow(search, memory)
+    assert 1 not in best(search, "cat")
+    memory.restore(cat)
+    follow(search, memory)
+    assert best(search, "cat")[0] == 1
+    assert len(embedder.made) == 3
+
+
+def test_vectors_of_an_earlier_session_are_used(searching: Searching) -> None:
+    """A second search over the same store embeds nothing that has a vector in its space."""
+    searching(AxisEmbedder()).wait(PATIENCE)
+    embedder = AxisEmbedder()
+    search = searching(embedder)
+    assert (search.wait(0), embedder.made) == (0, [])
+    assert best(search, "fish")[0] == 3
+
+
+def test_vectors_of_another_space_are_not_used(searching: Searching) -> None:
+    """Another model makes its own vectors: those of two spaces are never compared."""
+    searching(AxisEmbedder()).wait(PATIENCE)
+    other = AxisEmbedder("other axes")
+    assert searching(other).wait(PATIENCE) == 0
+    assert len(other.made) == 3
+
+
+def test_a_rebuild_of_the_views_costs_no_embedding(memory: Memory, searching: Searching) -> None:
+    """New views are taken in from the cache."""
+    embedder = AxisEmbedder()
+    search = searching(embedder)
+    search.wait(PATIENCE)
+    memory.rebuild()
+    follow(search, memory)
+    assert best(search, "cat")[0] == 1
+    assert len(embedder.made) == 3
+
+
+def test_waiting_ends_when_the_time_is_up(searching: Searching) -> None:
+    """Whoever waits is told how many vectors are still missing; what has one is found meanwhile."""
+    embedder = AxisEmbedder()
+    embedder.gate.clear()
+    search = searching(embedder)
+    assert search.wait(0.01) == 3
+    assert best(search, "cat") == []
+    embedder.gate.set()
+    assert search.wait(PATIENCE) == 0
+    assert best(search, "cat")[0] == 1
+
+
+def test_what_is_forgotten_while_it_waits_is_not_embedded(memory: Memory, searching: Searching) -> None:
+    """No vector is made of a text that was retracted before its turn came."""
+    embedder = AxisEmbedder()
+    embedder.gate.clear()
+    search = searching(embedder)
+    memory.forget(memory.recall("fish").hits[0].id)
+    search.follow(memory._views.current(RECALL))
+    embedder.gate.set()
+    assert search.wait(PATIENCE) == 0
+    assert "a fish" not in embedder.made
+
+
+def test_what_stopped_the_embedding_is_raised(memory: Memory, searching: Searching) -> None:
+    """A model that fails does not fail silently: who follows the views next is told."""
+    embedder = AxisEmbedder()
+    embedder.failing = ModelMissing
+    search = searching(embedder)
+    with pytest.raises(ModelMissing):
+        search.wait(PATIENCE)
+    with pytest.raises(ModelMissing):
+        search.follow(memory._views.current(RECALL))
+
+
+def test_a_failure_that_passes_is_not_for_ever(memory: Memory, searching: Searching) -> None:
+    """What says "try again" can be tried again: the next to follow the views embeds what was left."""
+    embedder = AxisEmbedder()
+    embedder.failing = Busy
+    search = searching(embedder)
+    with pytest.raises(Busy):
+        search.wait(PATIENCE)
+    embedder.failing = None
+    for _ in range(2):
+        with contextlib.suppress(Busy):
+            search.follow(memory._views.current(RECALL))
+    assert search.wait(PATIENCE) == 0
+    assert best(search, "cat")[0] == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_embedder_that_breaks_does_not_end_embedding_silently(memory: Memory, searching: Searching) -> None:
+    """An error that nobody foresaw is raised to who waits, or embedding is taken up again: never neither."""
+    embedder = AxisEmbedder()
+    embedder.failing = ZeroDivisionError
+    search = searching(embedder)
+    with contextlib.suppress(ZeroDivisionError, Unavailable):
+        search.wait(0.3)
+        embedder.failing = None
+        search.follow(memory._views.current(RECALL))
+        assert search.wait(PATIENCE / 5) == 0
+
+
+def test_what_arrives_while_the_thread_ends_is_embedded(
+    memory: Memory, searching: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that comes when the last one is done, and the thread is about to end, is not left lying."""
+
+    threads: list[threading.Thread] = []
+
+    class Lingering(threading.Thread):
+        def run(self) -> None:
+            """What it has to do; then it takes a moment to end."""
+            threads.append(self)
+            super().run()
+            time.sleep(0.3)
+
+    monkeypatch.setattr(vector_search, "Thread", Lingering)
+    search = searching(AxisEmbedder())
+    assert search.wait(PATIENCE) == 0
+    memory.store("another cat")
+    search.follow(memory._views.current(RECALL))
+    assert search.wait(2.0) == 0
+    search.close()
+    for thread in threads:
+        thread.join(PATIENCE)
+
+
+def test_closing_stops_the_thread(searching: Searching) -> None:
+    """After close nothing more is embedded, and no thread is left."""
+    embedder = AxisEmbedder()
+    embedder.gate.clear()
+    search = searching(embedder)
+    threading.Timer(0.05, embedder.gate.set).start()
+    search.close()
+    assert len(embedder.made) <= 1
+    for thread in threading.enumerate():
+        if thread.name == "tallystick-embedding":
+            thread.join(1)
+            assert not thread.is_alive()

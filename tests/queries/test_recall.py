@@ -1,0 +1,429 @@
+"""Recall: the best memories of the namespaces asked and of no others, in an order that can be explained."""
+
+import math
+import struct
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tallystick import Memory
+from tallystick.commands.store import check_namespace
+from tallystick.errors import LogDamaged, Refused, ViewsDamaged
+from tallystick.projections.views import RECALL
+from tallystick.queries.recall import (
+    DENSE_WEIGHT,
+    LEXICAL_WEIGHT,
+    STEP,
+    Question,
+    fingerprint,
+    fuse,
+    rank,
+    recall,
+)
+
+Scores = dict[int, float]
+
+SCORES = st.dictionaries(st.integers(1, 40), st.floats(-100, 100), max_size=12)
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    """A memory of its own, by words alone."""
+    with Memory.temporary(namespace="project:app") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def common() -> Iterator[Memory]:
+    """One memory for many questions."""
+    with Memory.temporary() as opened:
+        for text in ("The office is in Lisbon", "Use WAL mode", "猫が好き", "nothing\0at all"):
+            opened.store(text)
+        yield opened
+
+
+def texts(memory: Memory, question: str, **options: Any) -> list[str]:
+    """The texts that a question recalls, best first."""
+    return [hit.text for hit in memory.recall(question, **options)]
+
+
+# ---- fusing and ranking
+
+
+@given(lexical=SCORES, dense=SCORES)
+def test_every_memory_that_a_stage_found_has_a_fused_score(lexical: Scores, dense: Scores) -> None:
+    """The pool is what either stage found; each fused score is finite and a multiple of 2**-20."""
+    fused = fuse(lexical, dense)
+    assert set(fused) == {*lexical, *dense}
+    for score in fused.values():
+        assert math.isfinite(score)
+        assert score / STEP == round(score / STEP)
+
+
+@given(lexical=SCORES, dense=SCORES)
+def test_fusing_does_not_depend_on_the_order_of_arrival(lexical: Scores, dense: Scores) -> None:
+    """The same scores give the same fused scores, bit for bit, in whatever order they came."""
+    backwards = dict(reversed(lexical.items())), dict(reversed(dense.items()))
+    assert fuse(*backwards) == fuse(lexical, dense)
+
+
+@given(scores=SCORES)
+def test_one_stage_alone_keeps_its_order(scores: Scores) -> None:
+    """Where only one stage answers, a higher score of it never comes after a clearly lower one."""
+    for fused in (fuse(scores, {}), fuse({}, scores)):
+        for better in scores:
+            for worse in scores:
+                if scores[better] >= scores[worse]:
+                    assert fused[better] >= fused[worse]
+
+
+def test_meaning_weighs_twice_what_words_weigh() -> None:
+    """Fused is 1.0 z of the cosines plus 0.5 z of the word scores: z is (score - mean) / deviation."""
+    dense, lexical = {1: 0.9, 2: 0.5, 3: 0.1}, {1: 1.0, 2: 2.0, 3: 3.0}
+    z = math.sqrt(1.5)
+    expected = {1: DENSE_WEIGHT * z - LEXICAL_WEIGHT * z, 2: 0.0, 3: -DENSE_WEIGHT * z + LEXICAL_WEIGHT * z}
+    assert fuse(lexical, dense) == pytest.approx(expected, abs=STEP)
+    assert (DENSE_WEIGHT, LEXICAL_WEIGHT) == (1.0, 0.5)
+
+
+def test_what_a_stage_did_not_see_counts_as_its_lowest() -> None:
+    """A memory without a vector has the lowest cosine of the pool, one without a word the word score nought."""
+    assert fuse({}, {1: 0.9, 2: 0.2}) == fuse({}, {2: 0.2, 1: 0.9})
+    fused = fuse({3: 1.0}, {1: 0.9, 2: 0.2})
+    alike = fuse({1: 0.0, 2: 0.0, 3: 1.0}, {1: 0.9, 2: 0.2, 3: 0.2})
+    assert fused == alike
+
+
+def test_equal_scores_are_equal_ranks_of_nothing() -> None:
+    """Where all scores of a stage are equal the stage says nothing, and divides by nothing."""
+    assert fuse({1: 2.0, 2: 2.0}, {}) == {1: 0.0, 2: 0.0}
+    assert fuse({}, {}) == {}
+    assert fuse({5: 3.0}, {}) == {5: 0.0}
+
+
+def test_the_best_come_first_and_ties_go_by_stream() -> None:
+    """Equal scores are ordered by the id of the memory, not by how it is numbered here."""
+    streams = {1: b"\x03", 2: b"\x01", 3: b"\x02", 4: b"\x00"}
+    assert rank({1: 0.5, 2: 0.5, 3: 0.5, 4: 0.25}, streams) == [2, 3, 1, 4]
+
+
+def test_the_fingerprint_of_a_pipeline_changes_with_the_model(common: Memory) -> None:
+    """Two recalls of one fingerprint were ranked alike; another embedding space gives another."""
+
+    class Named:
+        def __init__(self, space: str) -> None:
+            self.space = space
+
+    spaces: list[Any] = [None, Named("a"), Named("b")]
+    prints = [fingerprint(space) for space in spaces]
+    assert len(set(prints)) == 3
+    assert all(len(each) == 12 and int(each, 16) >= 0 for each in prints)
+    assert fingerprint(spaces[1]) == prints[1]
+
+
+# ---- what is found
+
+
+def test_a_hit_is_what_the_log_says(memory: Memory) -> None:
+    """A hit gives the memory as its events say it is, and its scores by stage; a stage that was not asked has none."""
+    stored = memory.store("Use WAL mode for concurrent readers", tags=["sqlite"], importance=0.8)
+    memory.store("The office is in Lisbon")
+    (hit,) = memory.recall("how do I let many readers in?")
+    assert (hit.id, hit.text, hit.record.tags) == (stored.id, "Use WAL mode for concurrent readers", ("sqlite",))
+    assert hit.record == memory.get(stored.id)
+    assert set(hit.scores) == {"fused", "dense", "lexical"}
+    assert (hit.scores["dense"], hit.score) == (None, hit.scores["fused"])
+
+
+def test_scores_are_rounded(memory: Memory) -> None:
+    """Every score is a multiple of 2**-20, so that another engine's arithmetic gives the same order."""
+    for number in range(7):
+        memory.store(f"note {'office ' * number} number {number}")
+        memory.store(f"note {'Porto ' * number} number {number}")
+    hits = memory.recall("office number 3").hits
+    assert len({hit.score for hit in hits}) > 3
+    for hit in hits:
+        for score in hit.scores.values():
+            assert score is None or (score / STEP).is_integer()
+
+
+def test_hits_come_best_first_and_at_most_as_many_as_asked(memory: Memory) -> None:
+    """The scores go down, and a smaller limit gives the first of a larger one."""
+    for number in range(8):
+        memory.store(f"office {'Lisbon ' * number} note {number}")
+    every = memory.recall("Lisbon office", limit=100).hits
+    assert [hit.score for hit in every] == sorted((hit.score for hit in every), reverse=True)
+    assert len(every) == 8
+    for limit in (1, 3, 8):
+        assert memory.recall("Lisbon office", limit=limit).hits == every[:limit]
+
+
+def test_ties_are_in_order_of_the_ids(memory: Memory) -> None:
+    """Memories of equal score are ordered by id: the same in every store that has them."""
+    for _ in range(12):
+        memory.store("Yes, in Lisbon", thread="s1")
+    ids = [hit.id for hit in memory.recall("Lisbon", limit=12)]
+    assert ids == sorted(ids)
+    assert len(ids) == 12
+    assert [hit.id for hit in memory.recall("Lisbon", limit=5)] == ids[:5]
+
+
+def test_only_what_is_current_is_recalled(memory: Memory) -> None:
+    """Forgotten, superseded and expired memories do not come back; restored ones do."""
+    forgotten = memory.store("The office was in Porto")
+    memory.forget(forgotten.id)
+    memory.store("The office is in Faro", key="office")
+    memory.store("The office is in Lisbon", key="office")
+    memory.store("The office is in Braga this week", expires_at="2020-01-01T00:00:00Z")
+    assert texts(memory, "where is the office") == ["The office is in Lisbon"]
+    memory.restore(forgotten.id)
+    assert sorted(texts(memory, "where is the office")) == ["The office is in Lisbon", "The office was in Porto"]
+
+
+def test_a_memory_is_recalled_until_it_expires(memory: Memory) -> None:
+    """The time of asking decides: before it expires a memory is found, from that instant on it is not."""
+    expires = datetime(2030, 1, 1, tzinfo=UTC)
+    memory.store("The office is in Lisbon", expires_at=expires)
+    last = round(expires.timestamp() * 1_000_000) - 1
+    log, views = memory._installation.memory, memory._views.current(RECALL)
+    for now, found in ((last, 1), (last + 1, 0), (last + 2, 0)):
+        assert len(recall(log, views, None, Question("office", ("project:app",), 10, now)).hits) == found
+
+
+def test_an_expiry_in_a_moment_is_noticed(memory: Memory) -> None:
+    """Recall goes by the clock, not by the last event."""
+    expires = datetime.now(UTC) + timedelta(seconds=0.25)
+    memory.store("The office is in Lisbon", expires_at=expires)
+    assert len(memory.recall("office")) == 1
+    while datetime.now(UTC) <= expires:
+        time.sleep(0.01)
+    assert len(memory.recall("office")) == 0
+
+
+def test_what_another_opening_has_stored_is_recalled(memory: Memory) -> None:
+    """A recall first takes in what others have appended."""
+    status = memory.status()
+    with Memory.open(status.store, keys=status.keys, model="none", namespace="project:app") as other:
+        other.store("The office is in Lisbon")
+        assert texts(memory, "office") == ["The office is in Lisbon"]
+        other.forget(other.recall("office").hits[0].id)
+        assert texts(memory, "office") == []
+
+
+def test_the_answer_names_the_log_it_came_from(memory: Memory) -> None:
+    """Size and root of the log at the time of asking are part of the answer."""
+    memory.store("The office is in Lisbon")
+    log, views = memory._installation.memory, memory._views.current(RECALL)
+    answer = recall(log, views, None, Question("office", ("project:app",), 10, 0))
+    assert (answer.log_size, answer.log_root) == (2, log.tip.frontier.root())
+    assert answer.pipeline == fingerprint(None)
+
+
+def test_recall_without_a_model_says_so(memory: Memory) -> None:
+    """Whoever is answered by words alone is told, whether or not anything was found."""
+    memory.store("The office is in Lisbon")
+    for question in ("office", "zebra"):
+        (said,) = memory.recall(question).degraded
+        assert "no embedding model" in said
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5])
+def test_a_limit_that_is_none_is_refused(memory: Memory, limit: Any) -> None:
+    """At least one memory must be asked for."""
+    with pytest.raises(Refused, match="limit"):
+        memory.recall("office", limit=limit)
+
+
+# ---- namespaces
+
+LOOK_ALIKE = [
+    ("team", "team%"), ("team%", "teams"), ("a_b", "axb"), ("a_b", "a%b"), ("org/acme", "org/acme/user:ana"),
+    ("org/acme", "org/acme2"), ("org", "org/acme"), ("acme", "org/acme"), ("Team", "team"), ("TEAM", "team"),
+    ("a", "\u0430"), ("e\u0301"[0], "\u00e9"), ("fi", "\ufb01"), ("ss", "ß"), ("I", "ı"), ("K", "\u039a"), ("o", "0"),
+    ("l", "I"), ("user:ana", "user-ana"), ("user:ana", "user.ana"), ("a*b", "a?b"), ("a", "a'"), ('a"', "a"),
+    ("a-b", "a/b"), ("..", "."), ("a\\b", "a/b"), ("1", "01"), ("null", "NULL"), ("a;--", "a"), ("x" * 64, "x" * 63),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), LOOK_ALIKE)
+def test_namespaces_that_look_alike_do_not_leak(common: Memory, one: str, other: str) -> None:
+    """A namespace is matched exactly: what was stored in one is not found, nor counted as known, in the other."""
+    assert one != other
+    text = f"The office of {one} but not of {other} is in Lisbon"
+    common.store(text, namespace=one)
+    assert text not in texts(common, text, namespaces=[other], limit=100)
+    assert text in texts(common, text, namespaces=[one], limit=100)
+    assert common.store(text, namespace=other).status == "stored"
+
+
+NAMESPACE = st.text(st.sampled_from("abAB%_*?/:.-'\"\\é\u0430ß"), min_size=1, max_size=6)
+
+
+@settings(max_examples=60)
+@given(one=NAMESPACE, other=NAMESPACE)
+def test_no_two_namespaces_leak(common: Memory, one: str, other: str) -> None:
+    """Whatever two names are, if they differ, nothing of one is recalled from the other."""
+    assume(one != other and _allowed(one) and _allowed(other))
+    common.store("A secret of somebody", namespace=one, thread="t")
+    for hit in common.recall("secret of somebody", namespaces=[other], limit=100):
+        assert hit.record.namespace == other
+
+
+def _allowed(namespace: str) -> bool:
+    try:
+        check_namespace(namespace)
+    except Refused:
+        return False
+    return True
+
+
+def test_several_namespaces_are_searched_together(memory: Memory) -> None:
+    """Hits of all namespaces that were named are ranked together, and of no other."""
+    for name in ("a", "b", "c"):
+        memory.store(f"The office of {name} is in Lisbon", namespace=name)
+    found = memory.recall("Lisbon office", namespaces=["a", "c", "a"])
+    assert sorted(hit.record.namespace for hit in found) == ["a", "c"]
+
+
+def test_the_namespace_of_the_memory_is_the_default(memory: Memory) -> None:
+    """Who names none looks where this memory stores."""
+    memory.store("The office is in Lisbon")
+    memory.store("The office is in Porto", namespace="user:ana")
+    assert texts(memory, "office") == ["The office is in Lisbon"]
+
+
+@pytest.mark.parametrize("names", [["a", "a b"], [""], ["a/"], ["Cafe\u0301"], ["\ud800"], "ab", []])
+def test_what_is_no_list_of_namespaces_is_refused(memory: Memory, names: Any) -> None:
+    """A name that can't be one is refused rather than found empty, and so is a list that names none."""
+    memory.store("The office is in Lisbon")
+    with pytest.raises(Refused, match="namespace"):
+        memory.recall("office", namespaces=names)
+
+
+def test_views_that_swap_two_memories_do_not_leak(memory: Memory) -> None:
+    """Even with views that were edited no text of another namespace is handed out."""
+    memory.store("The office is in Lisbon", namespace="a")
+    memory.store("A secret", namespace="b")
+    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+        cursor.execute("UPDATE memories SET number = number + 1000")
+        cursor.execute("UPDATE memories SET number = 1003 - number")
+    with pytest.raises(ViewsDamaged):
+        memory.recall("office", namespaces=["a"])
+
+
+# ---- questions
+
+HOSTILE = [
+    "", " ", "\0", "a\0b", "\n\t", '"', '""', "'", "*", "(", ")", "AND", "a AND", "OR OR", "NOT x", "NEAR(a b, 2)",
+    "own:office", "{own tags}:office", "^office", "office*", '"office" OR "x"', "-office", "+", "a:b:c", "\\", "%", "_",
+    "'; DROP TABLE memories; --", "\x1b[31m", "🏡", "👩‍👩‍👧‍👦", "\u202e", "\ufeff", "\ud7ff\ue000", "é" * 5000,
+    "a" * 100_000, "office " + " ".join(f"word{number}" for number in range(10_000)), "の" * 10_000,
+    "\u0301" * 10_000, "1 = 1", "\x7f",
+    "{0}", "%s", "$(ls)", "../../etc/passwd", "null", "-" * 10_000, "a'b\"c`d",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("question", HOSTILE, ids=lambda question: ascii(question)[:24])
+def test_no_question_is_too_strange(common: Memory, question: str) -> None:
+    """Whatever is asked is answered, and is on record as it was asked; U+0000 is replaced, as no record may hold it."""
+    answered = common.recall(question)
+    assert common.why(answered.receipt).recalled.query == question.replace("\0", "\ufffd")
+    for hit in answered:
+        assert hit.record.namespace == "default"
+
+
+@settings(max_examples=80)
+@given(question=st.text(st.characters(exclude_categories=["Cs"]), max_size=80))
+def test_any_question_is_answered(common: Memory, question: str) -> None:
+    """No text raises, and hits are what was stored."""
+    stored = {"The office is in Lisbon", "Use WAL mode", "猫が好き", "nothing\0at all"}
+    assert set(texts(common, question)) <= stored
+
+
+def test_half_a_character_is_refused_by_name(common: Memory) -> None:
+    """What is not Unicode can't be put on record: it is refused, naming the question."""
+    with pytest.raises(Refused, match="quer|question"):
+        common.recall("half a \ud83c pair")
+
+
+@pytest.mark.parametrize("script", ["猫", "猫が", "Office", "OFFICE", "ｏｆｆｉｃｅ", "offices"])
+def test_words_are_found_in_any_spelling(common: Memory, script: str) -> None:
+    """Case, width, endings and scripts without spaces do not hide a word."""
+    assert len(texts(common, script)) == 1
+
+
+# ---- text comes from the log
+
+EDITS = {
+    "status": "'forgotten'", "namespace": "'other'", "tags": "'[\"other\"]'", "importance": "0.9", "recorded_at": "1",
+    "occurred_at": "1", "text_position": "2", "position": "2", "revision": "1", "kind": "'other'", "author": "'other'",
+    "actor": "'other'", "subject": "'other'", "reinforced": "7", "superseded_by": "x'00'", "confidence": "0.1",
+    "source": "'human'", "key": "'other'", "thread": "'other'", "place": "9", "valid_from": "1", "label": "'other'",
+    "trust": "'other'", "expires_at": "4000000000000000", "stream": "zeroblob(16)",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def edited() -> Iterator[Memory]:
+    """One memory whose views are edited and mended."""
+    with Memory.temporary() as opened:
+        opened.store("The office is in Lisbon")
+        opened.store("Use WAL mode")
+        yield opened
+
+
+@pytest.mark.parametrize("column", EDITS)
+def test_a_row_that_says_something_else_than_its_events_is_noticed(edited: Memory, column: str) -> None:
+    """Views are not trusted: the row behind each hit must be what its events add up to."""
+    assert len(edited.recall("office")) == 1
+    with edited._views.opened().datastore.transaction(commit=True) as cursor:
+        cursor.execute(f"UPDATE memories SET {column} = {EDITS[column]} WHERE number = 1")
+    with pytest.raises(ViewsDamaged, match="tallystick replay"):
+        edited.recall("office")
+    edited.rebuild(reason="a row was edited")
+    assert texts(memory, "office") == ["The office is in Lisbon"]
+
+
+def test_every_column_of_the_view_is_compared() -> None:
+    """A column that is added to the view is edited in the test above too."""
+    from tallystick.projections.memories import _COLUMNS  # noqa: PLC0415
+
+    assert set(EDITS) == set(_COLUMNS) - {"number"}
+
+
+def test_a_row_of_another_memory_is_noticed(memory: Memory) -> None:
+    """A row that leads to another memory than the one that was found hands out nothing."""
+    memory.store("The office is in Lisbon")
+    memory.store("Use WAL mode")
+    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+        cursor.execute("DELETE FROM memories WHERE number = 2 RETURNING stream")
+        (stream,) = cursor.fetchone()
+        cursor.execute("UPDATE memories SET stream = ? WHERE number = 1", (stream,))
+    with pytest.raises(ViewsDamaged):
+        memory.recall("office")
+
+
+def test_a_hit_whose_event_was_changed_is_not_handed_out(memory: Memory) -> None:
+    """A payload that is not the one that was signed is refused on the way, with its position."""
+    stored = memory.store("The office is in Lisbon")
+    with memory._installation.datastore.transaction(commit=True) as cursor:
+        cursor.execute("DROP TRIGGER payload_unchanged")
+        cursor.execute("UPDATE payload SET body = zeroblob(length(body)) WHERE place = ?", (stored.position,))
+    with pytest.raises(LogDamaged, match=f"position {stored.position}"):
+        memory.recall("office")
+
+
+def test_the_scores_on_record_are_those_of_the_hits(memory: Memory) -> None:
+    """What `why` shows is what was answered, to the precision of float16."""
+    for number in range(5):
+        memory.store(f"office {'Lisbon ' * number} note {number}")
+    recalled = memory.recall("Lisbon office")
+    for hit, because in zip(recalled, memory.why(recalled.receipt).hits, strict=True):
+        for stage, score in hit.scores.items():
+            kept = None if score is None else struct.unpack("<e", struct.pack("<e", score))[0]
+            assert because.scores[stage] == kept

@@ -1,0 +1,116 @@
+"""Verifying a store: what is checked, what is reported, and what a view that is wrong is called."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tallystick import Memory
+from tallystick.errors import LogDamaged, Refused, ViewsDamaged
+from tallystick.events.installation import Installation
+from tallystick.projections.views import ALL_VIEWS
+from tallystick.queries.verify import verify
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    """A store that was opened twice, with a little history in both logs."""
+    for number in range(2):
+        with Memory.open(tmp_path / "store", keys=tmp_path / "keys", model="none") as first:
+            first.store(f"Note {number}", command_id=f"c{number}", key=f"k{number}")
+            first.store("Said twice")
+            first.recall("note")
+    with Memory.open(tmp_path / "store", keys=tmp_path / "keys", model="none") as opened:
+        opened.forget(opened.recall("said twice").hits[0].id)
+        yield opened
+
+
+def test_the_report_counts_what_was_checked(memory: Memory) -> None:
+    """Of each log: entries, root, signatures, payloads that were opened, and signed checkpoints."""
+    report = memory.verify()
+    status = memory.status()
+    assert (report.depth, report.views) == ("full", {})
+    for log in report.logs:
+        assert (log.size, log.root) == (status.logs[log.log], status.roots[log.log])
+        assert log.signatures == log.payloads == log.size
+        assert log.checkpoints == 2
+    assert [(log.log, log.size) for log in report.logs] == [("memory", 6), ("access", 4)]
+
+
+def test_the_structure_is_checked_without_opening_anything(memory: Memory) -> None:
+    """A quick look reads every entry and opens no payload and no signature, and says so."""
+    report = memory.verify(depth="structure")
+    assert report.depth == "structure"
+    assert [(log.size, log.signatures, log.payloads) for log in report.logs] == [(6, 0, 0), (4, 0, 0)]
+    assert [log.root for log in report.logs] == list(memory.status().roots.values())
+
+
+def test_a_depth_that_is_none_is_refused(memory: Memory) -> None:
+    """A misspelt depth must not check less than was meant."""
+    with pytest.raises(Refused, match="depth"):
+        memory.verify(depth="ful")  # type: ignore[arg-type]
+
+
+def test_the_digests_of_the_views_are_reported(memory: Memory) -> None:
+    """Where it is asked for, each view is compared with a rebuild, and its digest is given."""
+    report = memory.verify(views=True)
+    assert set(report.views) == {view.name for view in ALL_VIEWS}
+    assert report.views == memory.rebuild().after
+
+
+DAMAGE = {
+    "memories": "UPDATE memories SET importance = 0.9 WHERE number = 1",
+    "keyword": "INSERT INTO keyword (rowid, own, tags, namespace) VALUES (1000, 'lisbon', '', 'n')",
+    "vector": "DELETE FROM vector WHERE number = 2",
+    "access": "UPDATE access SET actor = 'somebody else'",
+    "audit": "DELETE FROM audit WHERE log = 'access'",
+}
+
+
+@pytest.mark.parametrize("view", DAMAGE)
+def test_a_view_that_is_wrong_is_named(memory: Memory, view: str) -> None:
+    """A view that says something else than the log is named, and mended by a rebuild."""
+    memory.log()
+    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+        cursor.execute(DAMAGE[view])
+    memory.verify()
+    with pytest.raises(ViewsDamaged, match=f"`{view}`.*tallystick replay"):
+        memory.verify(views=True)
+    memory.rebuild(reason=f"{view} was wrong")
+    memory.verify(views=True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM claim WHERE tag = (SELECT min(tag) FROM claim)",
+        "UPDATE claim SET place = place + 1 WHERE tag = (SELECT max(tag) FROM claim)",
+        "INSERT INTO claim VALUES (zeroblob(16), 1)",
+        "DELETE FROM data_key WHERE log = 0 AND stream = (SELECT min(stream) FROM data_key WHERE log = 0)",
+        "UPDATE checkpoint SET note = x'00'",
+        "DELETE FROM payload WHERE place = 2",
+    ],
+)
+def test_what_stands_beside_the_log_is_checked(memory: Memory, damage: str) -> None:
+    """Claims, data keys, checkpoints and payloads must be those that the events account for."""
+    memory.verify()
+    with memory._installation.datastore.transaction(commit=True) as cursor:
+        cursor.execute(damage)
+    with pytest.raises(LogDamaged):
+        memory.verify()
+
+
+def test_without_secret_keys_payloads_stay_closed(memory: Memory, tmp_path: Path) -> None:
+    """An auditor with the root public key checks every entry, root, hash and signature, and opens nothing."""
+    keys = memory._installation.keys
+    assert keys is not None
+    audit = Installation.audit(tmp_path / "store", keys.root.public, None)
+    try:
+        report = verify(audit)
+    finally:
+        audit.abandon()
+    assert [(log.size, log.signatures, log.payloads, log.checkpoints) for log in report.logs] == [
+        (6, 6, 0, 2),
+        (4, 4, 0, 2),
+    ]
+    assert [log.root for log in report.logs] == [log.root for log in memory.verify().logs]
