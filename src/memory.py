@@ -23,7 +23,7 @@ from .commands.record_recall import AccessRecord
 from .commands.session import Session
 from .commands.store import Store, check_namespace, store
 from .config import load_settings
-from .errors import Forked, LogDamaged, ModelMissing, Refused, StoreExists, Unavailable, ViewsDamaged
+from .errors import Forked, LogDamaged, ModelMissing, NotFound, Refused, StoreExists, Unavailable, ViewsDamaged
 from .events.installation import FILE, Installation, stamp
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
@@ -280,7 +280,9 @@ class Memory:
             last = self._installation.memory.follow().size - 1
             self._access.exported(after, max(after, last))
         for page in self._installation.memory.pages(after, last):
-            yield from page
+            for logged in page:
+                with self._in_use():
+                    yield logged
 
     def log(self, *, limit: int = 20) -> list[AuditRow]:
         """The newest events of both logs, newest first: who did what when, without any text."""
@@ -388,25 +390,24 @@ class Memory:
 
 
 def _open_or_create(directory: Path, keys: Path | None) -> Installation:
-    if not _is_store(directory):
-        try:
-            installation = Installation.create(directory, keys)
-        except StoreExists:
-            return Installation.open(directory, keys)
-        if keys is None and installation.keys is not None:
-            _say("keys.created", directory=str(installation.keys.directory))
-        return installation
-    return Installation.open(directory, keys)
+    try:
+        return Installation.open(directory, keys)
+    except NotFound:
+        _refuse_remains(directory)
+    try:
+        installation = Installation.create(directory, keys)
+    except StoreExists:  # another process was faster
+        return Installation.open(directory, keys)
+    if keys is None and installation.keys is not None:
+        _say("keys.created", directory=str(installation.keys.directory))
+    return installation
 
 
-def _is_store(directory: Path) -> bool:
-    """Whether a store is there. Raises LogDamaged where only the rest of one is."""
-    if (directory / FILE).exists():
-        return True
+def _refuse_remains(directory: Path) -> None:
+    """Refuse a new store beside what is left of another one."""
     left = [*directory.glob("views-*.db"), *directory.glob("vectors.db")] if directory.is_dir() else []
     if left:
         raise LogDamaged(f"{directory} holds {left[0].name} and no {FILE}: the log is gone. Put it back from a backup.")
-    return False
 
 
 def _views_stamp(store: Path, file: str | None) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock, Timer
 from typing import Any, Protocol, TypeVar, cast
 
@@ -21,6 +21,9 @@ class Member(Protocol):
 
     def begin(self) -> Any:
         """What to go back to if a part of the transaction fails."""
+
+    def reached(self) -> Any:
+        """Up to where the log is on the disk once this transaction is."""
 
     def back_to(self, pending: Any) -> None:
         """A part of the transaction failed."""
@@ -44,10 +47,10 @@ class GroupCommit:
     """Runs the parts of concurrent commands in one transaction; a part that fails fails alone, a lone one never waits.
 
     Parts that need not wait for the disk are durable with the next that do, or within 100 ms.
-    `on_durable` is called after each commit that has waited for the disk.
+    `on_durable` is told, after each commit that has waited for the disk, up to where each log then is.
     """
 
-    def __init__(self, datastore: Datastore, on_durable: Callable[[], None]) -> None:
+    def __init__(self, datastore: Datastore, on_durable: Callable[[Sequence[Any]], None]) -> None:
         self._datastore = datastore
         self._on_durable = on_durable
         self._members: list[Member] = []
@@ -112,40 +115,46 @@ class GroupCommit:
 
     def _commit(self, batch: list[_Work]) -> None:
         durable = any(work.durable for work in batch)
-        committed = False
+        reached: list[Any] | None = None
         try:
             with self._datastore.transaction(commit=True, durable=durable) as cursor:
                 for work in batch:
                     self._attempt(cursor, work, alone=len(batch) == 1)
-            committed = True
+                found = [member.reached() for member in self._members]
+            reached = found
         except (TallystickError, PersistenceError) as error:
             for work in batch:
                 work.error = work.error or error
         finally:
-            self._settle(batch, committed=committed)
-        if committed and durable:
-            self._on_durable()
-        if committed:
+            self._settle(batch, committed=reached is not None)
+        if reached is not None:
+            if durable:
+                self._on_durable(reached)
             self._schedule(durable)
 
     def _attempt(self, cursor: Any, work: _Work, *, alone: bool) -> None:
-        if alone:
-            work.result = work.part(cursor)
-            return
+        try:
+            if alone:
+                work.result = work.part(cursor)
+            else:
+                self._attempt_apart(cursor, work)
+        except BaseException as error:
+            work.error = self._datastore.translate(error)
+            raise
+
+    def _attempt_apart(self, cursor: Any, work: _Work) -> None:
+        """Run a part so that it can be undone without the others."""
         before = [member.begin() for member in self._members]
         cursor.execute("SAVEPOINT part")
         try:
             work.result = work.part(cursor)
         except (TallystickError, PersistenceError, self._datastore.driver_errors) as error:
-            work.error = self._datastore.translate(error)
             if not cursor.connection.in_transaction:  # SQLite has rolled everything back, as where the disk is full
-                raise Unavailable("The transaction was undone: nothing was written. Try again.") from error
+                raise
+            work.error = self._datastore.translate(error)
             cursor.execute("ROLLBACK TO part")
             for member, pending in zip(self._members, before, strict=True):
                 member.back_to(pending)
-        except BaseException as error:
-            work.error = error
-            raise
         cursor.execute("RELEASE part")
 
     def _settle(self, batch: list[_Work], *, committed: bool) -> None:

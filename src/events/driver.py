@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import quote
+from weakref import WeakSet
 
 from eventsourcing import persistence
 from eventsourcing import sqlite as stock
 from sqlcipher3 import dbapi2
 
-from ..errors import Busy, LogDamaged, Unavailable, ViewsDamaged
+from ..errors import Busy, Forked, LogDamaged, Unavailable, ViewsDamaged
 
 BUSY_SECONDS = 30
 
@@ -37,6 +40,9 @@ _UNWRITABLE = {
 }
 # Our statements are fixed, so SQLITE_ERROR (1) means that the schema they name is not there.
 _DAMAGED = {1, 11, 20, 24, 26}
+
+
+_CONNECTIONS: WeakSet[Connection] = WeakSet()
 
 
 class File(NamedTuple):
@@ -113,6 +119,17 @@ class Connection(stock.SQLiteConnection):
         super().__init__(connection, max_age=None)
         self.file = file
         self._durable = file.durable
+        self._process = os.getpid()
+        _CONNECTIONS.add(self)
+
+    def _close(self) -> None:
+        if self._process == os.getpid():
+            super()._close()
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process came by the connection through a fork. It must then be neither used nor closed."""
+        return self._process != os.getpid() and not self.closed
 
     @property
     def in_transaction(self) -> bool:
@@ -167,6 +184,11 @@ class Datastore(stock.SQLiteDatastore):
     """One database file, as the library's recorders want it."""
 
     def __init__(self, file: File) -> None:
+        if any(c.file.path.absolute() == file.path.absolute() and c.is_inherited for c in _CONNECTIONS):
+            raise Forked(
+                f"{file.path} was open when this process was forked: SQLite would lose what is written to it. "
+                f"Open it only after the fork, or start the child with the `spawn` method."
+            )
         self.file = file
         self.pool = Pool(file)
         self.single_row_tracking = True
@@ -179,7 +201,7 @@ class Datastore(stock.SQLiteDatastore):
 
     driver_errors: type[Exception] = dbapi2.Error
 
-    def translate(self, error: Exception) -> Exception:
+    def translate(self, error: BaseException) -> BaseException:
         """What an error of this file means to the caller."""
         return translate(error, self.file) if isinstance(error, dbapi2.Error) else error
 
@@ -204,3 +226,17 @@ def _prepare(connection: Any, file: File) -> None:
     connection.execute("PRAGMA cache_size=-64000")
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA temp_store=MEMORY")
+
+
+def _keep_inherited() -> None:
+    """In a forked child, let no inherited connection ever be closed, not even when the interpreter ends.
+
+    SQLite would take itself for the last user of the file, and write back what it knew at the fork.
+    """
+    for connection in list(_CONNECTIONS):
+        if connection.is_inherited:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep_inherited)

@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -25,7 +25,7 @@ from .mapper import Draft
 from .mark import NOTHING, Mark, Marked
 from .merkle import Frontier
 from .recorder import Identity, LogRecorder, Tip
-from .signing import admit_public_key, verify
+from .signing import admit_public_key, key_id, verify
 
 FORMAT = 1
 FILE = "log.db"
@@ -81,7 +81,7 @@ class Installation:
         refuse_losing_place(key_directory, path)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _creating(path):
-            if (path / FILE).exists():
+            if exists(path):
                 raise StoreExists(f"{path} already holds a store: open it.")
             _write_store(path, store, create_keys(key_directory))
         return cls.open(path, keys)
@@ -141,6 +141,8 @@ class Installation:
         self.checked = "new" if trusted else "structure"
         self.unmarked = not marked.frontiers and any(log.tip.size > 1 for log in self.logs)
         self.closed_with, self.alone = marked.closed, alone
+        if mark is not None and not marked.frontiers:
+            self.commits.flush()
 
     def _verified(self, log: LogRecorder, marked: Marked, *, trusted: bool) -> Tip:
         frontier = marked.frontiers.get(log.identity.origin)
@@ -184,9 +186,9 @@ class Installation:
             log.recorder.stop_subscriptions()
         self.datastore.close()
 
-    def _move_mark(self) -> None:
+    def _move_mark(self, reached: Sequence[Tip]) -> None:
         if self.mark is not None:
-            self.mark.advance({log.origin: log.tip.frontier for log in self.logs})
+            self.mark.advance({log.origin: tip.frontier for log, tip in zip(self.logs, reached, strict=True)})
 
     def _checkpoint(self, cursor: Any) -> None:
         assert self.keys is not None
@@ -230,12 +232,26 @@ def _behind(log: LogRecorder, size: int, marked: int) -> LogBehindMark:
     )
 
 
+def exists(path: Path) -> bool:
+    """Whether a store is in a directory. Raises LogDamaged or StoreIsNewer where it can't be told which."""
+    try:
+        _store_of(path)
+    except NotFound:
+        return False
+    return True
+
+
 def _store_of(path: Path) -> bytes:
-    """The id of the store in a directory, read before its keys are known."""
-    if not (path / FILE).is_file():
-        raise NotFound(f"There is no store in {path}. Create one with `tallystick init` or Memory.open({str(path)!r}).")
+    """The id of the store in a directory, read before its keys are known.
+
+    A log.db without any table is what a creation left that was killed: no store.
+    """
     datastore = Datastore(File(path / FILE, LogDamaged, read_only=True))
     try:
+        if not (path / FILE).is_file() or datastore.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
+            raise NotFound(
+                f"There is no store in {path}. Create one with `tallystick init` or Memory.open({str(path)!r})."
+            )
         form, store = settings.read_setting(datastore, "format"), settings.read_setting(datastore, "store")
     finally:
         datastore.close()
@@ -262,7 +278,7 @@ def _creating(path: Path) -> Iterator[None]:
 def _write_store(path: Path, store: bytes, keys: Keys) -> None:
     """Write log.db, its tables, settings and the first event of both logs, in one transaction."""
     datastore = Datastore(File(path / FILE, LogDamaged))
-    commits = GroupCommit(datastore, lambda: None)
+    commits = GroupCommit(datastore, lambda _: None)
 
     def write(cursor: Any) -> None:
         for statement in _SCHEMA:
@@ -294,7 +310,8 @@ def _log_created(store: bytes, name: str, keys: Keys) -> LogCreated:
         root=keys.root.public,
         writer=keys.writer.public,
         checkpoint=keys.log.public,
-        kek=keys.kek_id,
+        kek=key_id(keys.kek),
+        index=key_id(keys.index),
         root_signature=keys.root.sign(_ROOT_CONTEXT + origin + keys.writer.public + keys.log.public),
         writer_signature=keys.writer.sign(_POSSESSION_CONTEXT + origin),
         checkpoint_signature=keys.log.sign(_POSSESSION_CONTEXT + origin),
@@ -344,7 +361,8 @@ def _refuse_other_keys(keys: Keys, identity: Identity, created: LogCreated) -> N
     fitting = {
         "writer.key": keys.writer.public == identity.writer,
         "log.key": keys.log.public == created.checkpoint,
-        "kek.key": keys.kek_id == created.kek,
+        "kek.key": key_id(keys.kek) == created.kek,
+        "index.key": key_id(keys.index) == created.index,
     }
     for name, fits in fitting.items():
         if not fits:

@@ -12,7 +12,7 @@ from pathlib import Path
 import platformdirs
 
 from ..errors import KeysMissing, Refused
-from .signing import SeedSigner, key_id
+from .signing import SeedSigner
 
 KEY_BYTES = 32
 NAMES = ("root", "writer", "log", "kek", "views", "index")
@@ -31,11 +31,6 @@ class Keys:
     views: bytes
     index: bytes
 
-    @property
-    def kek_id(self) -> bytes:
-        """The id of the key that wraps the data keys."""
-        return key_id(self.kek)
-
     def __repr__(self) -> str:
         return f"Keys({self.directory})"
 
@@ -51,7 +46,7 @@ def create_keys(directory: Path) -> Keys:
     Refuses where keys are already.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    present = [name for name in NAMES if (directory / f"{name}.key").exists()]
+    present = [name for name in NAMES if os.path.lexists(directory / f"{name}.key")]
     if present:
         raise Refused(
             f"{directory} already holds keys ({', '.join(present)}): a new store needs a directory of its own. "

@@ -44,8 +44,8 @@ class LogCreated(Event):
     """A log began: who may sign it. Position 0 of every log, in clear.
 
     `root_signature` is the root key's over (origin, writer key, checkpoint key); the two
-    possession signatures are the new keys' own over the origin. `kek` is the id of the key that
-    wraps the data keys, `store` the id of the store.
+    possession signatures are the new keys' own over the origin. `kek` and `index` are the ids of the keys
+    that wrap the data keys and tag the claims, `store` is the id of the store.
     """
 
     KIND: ClassVar[str] = "log.created"
@@ -57,6 +57,7 @@ class LogCreated(Event):
     writer: Hash
     checkpoint: Hash
     kek: bytes
+    index: bytes
     root_signature: bytes
     writer_signature: bytes
     checkpoint_signature: bytes

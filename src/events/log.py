@@ -51,7 +51,7 @@ class Log:
         self.recorder = LogRecorder(datastore, identity, commits, signer)
         self._datastore = datastore
         self._commits = commits
-        self._vault = None if kek is None else Vault(datastore, kek, identity.number, identity.origin)
+        self._vault = None if kek is None else Vault(datastore, kek, identity.name, identity.number, identity.origin)
         self._mapper = EventMapper(identity.name, identity.origin, self._data_key)
 
     @property
@@ -106,6 +106,7 @@ class Log:
 
     def events_of(self, stream: bytes, *, upto: int | None = None) -> list[LoggedEvent]:
         """The events of a stream in order, signatures and commitments checked; up to a revision where one is given."""
+        self.follow()
         with self._datastore.transaction(commit=False) as cursor:
             reads = self.recorder.stream_events(cursor, stream, lte=upto)
         return [self._mapper.to_domain_event(read) for read in reads]

@@ -44,7 +44,7 @@ SCHEMA = (
     "wrapped BLOB NOT NULL, PRIMARY KEY (log, stream)) STRICT, WITHOUT ROWID",
 )
 
-_COLUMNS = "SELECT place, id, stream, revision, entry, body FROM entry LEFT JOIN payload USING (place) "
+_COLUMNS = "SELECT place, log, id, stream, revision, entry, body FROM entry LEFT JOIN payload USING (place) "
 
 
 class Identity(NamedTuple):
@@ -198,6 +198,10 @@ class LogRecorder(SQLiteApplicationRecorder):
         """What to go back to if a part of the transaction fails."""
         return self._pending
 
+    def reached(self) -> Tip:
+        """Up to where the log is on the disk once this transaction is: others wrote what was before it."""
+        return self._pending or self.tip
+
     def back_to(self, pending: Tip | None) -> None:
         """A part of the transaction failed."""
         self._pending = pending
@@ -339,14 +343,15 @@ class LogRecorder(SQLiteApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[EntryRead]:
-        """Events by position, from 1, at most `limit`, `stop` included; `topics` are kinds.
+        """Events by position, from 1, verified, at most `limit`, `stop` included; `topics` are kinds.
 
         Hashes and columns are checked; signatures were when the tip passed.
         """
         first = max(1, (start or 0) + (0 if inclusive_of_start or start is None else 1))
         found: list[EntryRead] = []
+        size = self.follow().size
         with self.datastore.transaction(commit=False) as c:
-            end = self.size(c) if stop is None else min(stop + 1, self.size(c))
+            end = size if stop is None else min(stop + 1, size)
             while first < end and len(found) < limit:
                 rows = self._rows(c, first, min(limit if not topics else PAGE, end - first))
                 reads = [self._read(row, first + n)[0] for n, row in enumerate(rows)]
@@ -356,8 +361,7 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     def max_notification_id(self) -> int | None:  # type: ignore[override]
         """The position of the last event, or None where there is none after genesis."""
-        with self.datastore.transaction(commit=False) as c:
-            return self.size(c) - 1 or None
+        return self.follow().size - 1 or None
 
     def _rows(self, c: Any, position: int, limit: int) -> list[tuple[Any, ...]]:
         base = self.identity.number * PLACES
@@ -374,7 +378,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         return read
 
     def _read(self, row: tuple[Any, ...], position: int) -> tuple[EntryRead, bytes]:
-        place, event_id, stream, revision, entry, payload = row
+        place, log, event_id, stream, revision, entry, payload = row
         if place != self.identity.number * PLACES + position:
             raise self.damaged(position, "the entry is missing")
         if type(payload) is not bytes:
@@ -385,7 +389,8 @@ class LogRecorder(SQLiteApplicationRecorder):
             raise self.damaged(position, f"it is not an entry: {error}") from error
         if (header.position, header.origin) != (position, self.identity.origin):
             raise self.damaged(position, "it belongs to another place or log")
-        if (header.id, header.stream, header.revision) != (event_id, stream, revision):
+        columns = (self.identity.number, header.id, header.stream, header.revision)
+        if columns != (log, event_id, stream, revision):
             raise self.damaged(position, "its index columns are not those of its header")
         if header.payload_hash != payload_hash(payload) or header.payload_length != len(payload):
             raise self.damaged(position, "its payload is not the one that was signed")

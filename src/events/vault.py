@@ -23,9 +23,10 @@ class DataKey(NamedTuple):
 class Vault:
     """Data keys, random, one for each stream, wrapped by the KEK and kept in log.db."""
 
-    def __init__(self, datastore: Datastore, kek: bytes, number: int, origin: bytes) -> None:
+    def __init__(self, datastore: Datastore, kek: bytes, name: str, number: int, origin: bytes) -> None:
         self._datastore = datastore
         self._kek = kek
+        self._name = name
         self._number = number
         self._origin = origin
         self._remembered: OrderedDict[bytes, DataKey] = OrderedDict()
@@ -34,7 +35,6 @@ class Vault:
         """A new data key for a new stream, and its wrapped form for log.db."""
         key = DataKey(FIRST_GENERATION, new_data_key())
         wrapped = wrap(self._kek, key.key, origin=self._origin, stream=stream, generation=key.generation)
-        self._remember(stream, key)
         return key, wrapped
 
     def find(self, stream: bytes) -> DataKey | None:
@@ -56,7 +56,8 @@ class Vault:
             key = unwrap(self._kek, wrapped, origin=self._origin, stream=stream, generation=generation)
         except (SealBroken, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LogDamaged(
-                f"The data key of stream {stream.hex()} does not open: {error}. {LogDamaged.remedy}"
+                f"{self._name} log: the data key of stream {stream.hex()} does not open: {error}. {LogDamaged.remedy}",
+                log=self._name,
             ) from error
         return DataKey(generation, key)
 

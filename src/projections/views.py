@@ -186,9 +186,9 @@ class ViewsInForce:
         """Delete views that a killed process left unfinished. Only while nobody else has the store open."""
         rows = self._installation.datastore.rows("SELECT name FROM setting WHERE name GLOB 'views-*'")
         named = {self._file_of(name) for (name,) in rows}
-        for path in self._installation.path.glob("views-*.db"):
-            if path.name not in named:
-                delete(path)
+        for path in self._installation.path.glob("views-*"):
+            if path.name.partition(".db")[0] + ".db" not in named:
+                path.unlink()
 
     def close(self) -> None:
         """Close the file, and those that were in force before."""

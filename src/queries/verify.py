@@ -81,26 +81,23 @@ def compare_views(installation: Installation, views: ViewsInForce) -> dict[str, 
 
 def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Progress) -> LogReport:
     opens = depth == "full" and installation.keys is not None
+    checkpoints, holdings = _checkpoints(installation, log), _Holdings(installation, log)
     tip, payloads, roots = recorder.START, 0, {}
-    checkpoints = _checkpoints(installation, log)
     with installation.datastore.transaction(commit=False) as cursor:
         size = log.recorder.size(cursor)
         _require_mark(installation, log, size)
-        state = _Holdings(installation, log)
         for read, tip in log.recorder.walk(cursor, tip, size, signed=depth == "full"):
             if tip.size in checkpoints:
                 roots[tip.size] = tip.frontier.root()
             if opens:
-                state.take(log.open_read(read))
+                holdings.take(log.open_read(read))
                 payloads += 1
             if tip.size % 1000 == 0:
                 progress(log.name, tip.size, size)
+        _compare_mark(installation, log, tip.frontier)
+        _compare_checkpoints(log, checkpoints, roots)
         if opens:
-            state.compare(cursor)
-    _compare_mark(installation, log, tip.frontier, roots)
-    for at, checkpoint in checkpoints.items():
-        if roots.get(at) != checkpoint.root:
-            raise log.recorder.damaged(at - 1, "the signed checkpoint of this size has another root")
+            holdings.compare(cursor)
     signatures = tip.size if depth == "full" else 0
     return LogReport(log.name, tip.size, tip.frontier.root().hex(), signatures, payloads, len(checkpoints))
 
@@ -190,10 +187,16 @@ def _require_mark(installation: Installation, log: Log, size: int) -> None:
         )
 
 
-def _compare_mark(installation: Installation, log: Log, frontier: Frontier, roots: dict[int, bytes]) -> None:
+def _compare_mark(installation: Installation, log: Log, frontier: Frontier) -> None:
     marked = _marked(installation, log)
     if marked is not None and marked.size == frontier.size and marked.root() != frontier.root():
         raise log.recorder.damaged(frontier.size - 1, "the log is not the one this installation verified before")
+
+
+def _compare_checkpoints(log: Log, checkpoints: dict[int, Checkpoint], roots: dict[int, bytes]) -> None:
+    for size, checkpoint in checkpoints.items():
+        if roots.get(size) != checkpoint.root:
+            raise log.recorder.damaged(size - 1, f"the signed checkpoint of size {size} has another root")
 
 
 def _marked(installation: Installation, log: Log) -> Frontier | None:
