@@ -25,6 +25,7 @@ from tallystick.errors import (
     Unavailable,
     ViewsDamaged,
 )
+from tallystick.events import driver
 from tallystick.events.driver import Datastore, File
 from tallystick.projections import embedding
 from tallystick.projections.embedding import Embedder, Space, resolve_embedder
@@ -245,26 +246,25 @@ memory = Memory.open(sys.argv[1], keys=sys.argv[2], model="none")
 memory.store("before the fork")
 child = os.fork()
 if child == 0:
-    code = 1
-    try:
-        memory.store("in the child")
-    except Forked:
-        memory.close()
-        with Memory.open(sys.argv[1], keys=sys.argv[2], model="none") as own:
-            own.store("of the child")
-        code = 0
-    finally:
-        os._exit(code)
+    refused = []
+    again = lambda: Memory.open(sys.argv[1], keys=sys.argv[2], model="none")
+    for act in (lambda: memory.store("in the child"), again):
+        try:
+            act()
+        except Forked:
+            refused.append(act)
+    memory.close()
+    os._exit(0 if len(refused) == 2 else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 memory.store("after the fork")
-assert len(memory.recall("fork child before after")) == 3
+assert len(memory.recall("fork child before after")) == 2
 memory.verify(views=True)
 memory.close()
 """
 
 
 def test_a_memory_is_not_carried_through_a_fork(place: Place) -> None:
-    """A child process is told to open the store again, and does not disturb its parent."""
+    """A child process can neither use what its parent has open nor open the store itself, and does not disturb it."""
     done = subprocess.run(
         [sys.executable, "-c", CARRIED, str(place.store), str(place.keys)], capture_output=True, text=True, check=False
     )
@@ -463,6 +463,22 @@ def test_the_log_stays_writable_while_the_views_are_damaged(used: Place) -> None
         assert outcome.status == "stored"
         memory.rebuild(reason="a table was gone")
         assert memory.get(outcome.id).text == "Stored all the same"
+
+
+def test_what_was_stored_is_answered_while_the_views_are_busy(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a text is in the log its id is given back, though another process holds the views for long."""
+    monkeypatch.setattr(driver, "BUSY_SECONDS", 0.05)
+    with place.open() as memory:
+        memory.store(TEXT)
+        key = bytes.fromhex((place.keys / "views.key").read_text(encoding="ascii"))
+        holder = Datastore(File(place.views, ViewsDamaged, key))
+        with holder.transaction(commit=True):
+            outcome = memory.store("Stored all the same")
+            with pytest.raises(Unavailable):
+                memory.recall("stored")
+        holder.close()
+        assert memory.get(outcome.id).text == "Stored all the same"
+        assert len(memory.recall("stored")) == 1
 
 
 # ---- a model at work

@@ -87,12 +87,21 @@ class Log:
         Raises Claimed, RevisionConflict or StreamErased where the state of the log says no.
         """
         sealed = [self._mapper.to_stored_event(draft) for draft in request.drafts]
-        positions = self._commits.run(lambda cursor: self._append(cursor, sealed, request), durable=durable)
+        try:
+            positions = self._commits.run(lambda cursor: self._append(cursor, sealed, request), durable=durable)
+        except BaseException:
+            self._forget_new_keys(request.drafts)
+            raise
         return [Appended(position, event.id) for position, event in zip(positions, sealed, strict=True)]
 
     def begin(self, cursor: Any, created: Draft) -> None:
         """Append the first event of the log, in the transaction that makes its store."""
         self.recorder.insert_within(cursor, [self._mapper.to_stored_event(created)])
+
+    def _forget_new_keys(self, drafts: Sequence[Draft]) -> None:
+        for draft in drafts:
+            if draft.wrapped is not None and self._vault is not None:
+                self._vault.forget(draft.stream)
 
     def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> Sequence[int]:
         positions = self.recorder.insert_within(cursor, sealed)

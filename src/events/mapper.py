@@ -11,7 +11,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import Mapper, Notification, StoredEvent, Transcoder
 
-from ..errors import LogDamaged, Refused
+from ..errors import LogDamaged, Refused, StreamErased
 from .canonical import NotCanonical, decode_body, encode_body
 from .envelope import CLEAR, XCHACHA20_POLY1305, Header, stream_of
 from .kinds import REGISTRY, Event, body_of, event_from
@@ -149,7 +149,7 @@ class EventMapper(Mapper[UUID]):
         if draft.event.CLEAR:
             return plaintext, b""
         if draft.data_key is None:
-            raise Refused(f"{draft.event.KIND} is sealed, and its stream has no data key. Run `tallystick verify`.")
+            raise StreamErased(f"The memory {draft.stream.hex()} was erased. It can't come back; store a new one.")
         generation, key = draft.data_key
         return seal(key, plaintext, event_id=event_id, origin=self._origin, stream=draft.stream, generation=generation)
 

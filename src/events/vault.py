@@ -35,7 +35,12 @@ class Vault:
         """A new data key for a new stream, and its wrapped form for log.db."""
         key = DataKey(FIRST_GENERATION, new_data_key())
         wrapped = wrap(self._kek, key.key, origin=self._origin, stream=stream, generation=key.generation)
+        self._remembered.setdefault(stream, key)
         return key, wrapped
+
+    def forget(self, stream: bytes) -> None:
+        """Remember no key for a stream: what is in log.db counts."""
+        self._remembered.pop(stream, None)
 
     def find(self, stream: bytes) -> DataKey | None:
         """The data key of a stream, or None where it has none. Raises LogDamaged where it can't be unwrapped."""

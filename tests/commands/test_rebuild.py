@@ -8,7 +8,7 @@ import pytest
 from tallystick import Memory
 from tallystick.errors import Refused
 from tallystick.events.kinds import ViewsRebuilt
-from tallystick.projections.views import ALL_VIEWS
+from tallystick.projections.views import ALL_VIEWS, Group, Views
 
 
 @pytest.fixture
@@ -91,6 +91,31 @@ def test_a_rebuild_that_cannot_be_put_on_record_changes_nothing(memory: Memory, 
     with pytest.raises(Refused, match="reason"):
         memory.rebuild(reason=reason)
     assert (memory.status().logs["memory"], files(memory)) == (before, in_force)
+
+
+def overtake(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let somebody store and recall each time that views have caught up, eight times: the store is in use."""
+    catch_up, left = Views.catch_up, list(range(8))
+
+    def catch_up_and_be_overtaken(self: Views, group: Group) -> int:
+        folded = catch_up(self, group)
+        if left:
+            number, left[:] = left[0], []
+            memory.store(f"Stored meanwhile {number}")
+            memory.recall("meanwhile")
+            left[:] = range(number + 1, 8)
+        return folded
+
+    monkeypatch.setattr(Views, "catch_up", catch_up_and_be_overtaken)
+
+
+def test_digests_of_a_store_in_use_are_taken_at_one_position(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored and recalled during a rebuild does not make sound views look damaged on record."""
+    overtake(memory, monkeypatch)
+    rebuilt = memory.rebuild()
+    monkeypatch.undo()
+    assert rebuilt.before == rebuilt.after
+    assert len(memory.recall("stored meanwhile")) > 0
 
 
 def test_recall_is_the_same_after_a_rebuild(memory: Memory) -> None:

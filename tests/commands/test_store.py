@@ -185,6 +185,7 @@ def test_a_text_that_has_expired_can_be_stored_anew(memory: Memory) -> None:
     memory.store("The office is closed today", expires_at="2020-01-01T18:00:00Z")
     memory.store("The office is closed today", expires_at="2999-01-01T18:00:00Z")
     assert [hit.text for hit in memory.recall("is the office closed?")] == ["The office is closed today"]
+    memory.verify(views=True)
 
 
 # ---- command ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +20,8 @@ from tallystick.events.commit import GroupCommit
 from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import Installation
 from tallystick.events.log import Append
+from tallystick.events.recorder import Tip
+from tallystick.events.recorder import Tip
 
 from .conftest import Place, forgotten, read, store
 
@@ -54,6 +56,10 @@ class Witness:
         """What to go back to."""
         return self.pending
 
+    def reached(self) -> int:
+        """Up to where it is on the disk once the transaction is."""
+        return self.pending
+
     def back_to(self, pending: int | None) -> None:
         """A part failed."""
         self.pending = pending or 0
@@ -75,7 +81,7 @@ class Group:
             cursor.execute(settings.SCHEMA[0])
             settings.write_setting(cursor, "format", b"\0\0\0\1")
         self.durable: list[list[int]] = []
-        self.commits = GroupCommit(self.datastore, lambda: self.durable.append(self.numbers()))
+        self.commits = GroupCommit(self.datastore, lambda _: self.durable.append(self.numbers()))
         self.witness = Witness()
         self.commits.join(self.witness)
         self.datastore.waits.clear()
@@ -359,10 +365,10 @@ def test_the_mark_is_not_moved_by_what_another_process_has_not_flushed(
     assert installation.mark is not None
     move = installation.commits._on_durable
 
-    def interleaved() -> None:
+    def interleaved(reached: Sequence[Tip]) -> None:
         read(other.access)
         installation.access.follow()
-        move()
+        move(reached)
 
     monkeypatch.setattr(installation.commits, "_on_durable", interleaved)
     store(installation.memory, "durable")

@@ -186,7 +186,7 @@ def test_a_store_is_one_file_once_it_is_closed(written: Place) -> None:
 # ---- opening with keys
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "views"])  # views are made anew, under any key
 def test_a_key_of_another_store_is_named(written: Place, tmp_path: Path, name: str) -> None:
     """Each key is this store's or is refused, and nothing is written with it."""
     create_keys(tmp_path / "others")

@@ -39,7 +39,7 @@ WHOLE: dict[type[Event], Event] = {
     for event in (
         LogCreated(
             **WHO, nonce=NONCE, log="memory", store=b"s" * 16, root=HASH, writer=HASH, checkpoint=HASH, kek=b"k" * 8,
-            root_signature=b"1", writer_signature=b"2", checkpoint_signature=b"3",
+            index=b"i" * 8, root_signature=b"1", writer_signature=b"2", checkpoint_signature=b"3",
         ),
         Stored(
             **WHO, via={"process": "1", "user": "ana"}, nonce=NONCE, parents=(HASH,), command_id="c1",

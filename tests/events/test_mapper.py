@@ -109,7 +109,7 @@ def test_an_event_in_clear_is_not_sealed(mapper: EventMapper) -> None:
 
 def test_an_event_that_is_to_be_sealed_needs_a_key(mapper: EventMapper) -> None:
     """It is never written in clear instead."""
-    with pytest.raises(Refused, match="memory.forgotten is sealed"):
+    with pytest.raises(Refused, match="was erased"):
         mapper.to_stored_event(Draft(STREAM, 1, forgotten()))
 
 

@@ -386,7 +386,7 @@ def test_a_row_that_says_something_else_than_its_events_is_noticed(edited: Memor
     with pytest.raises(ViewsDamaged, match="tallystick replay"):
         edited.recall("office")
     edited.rebuild(reason="a row was edited")
-    assert texts(memory, "office") == ["The office is in Lisbon"]
+    assert texts(edited, "office") == ["The office is in Lisbon"]
 
 
 def test_every_column_of_the_view_is_compared() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tallystick import Memory
 from tallystick.errors import LogDamaged, Refused, ViewsDamaged
 from tallystick.events.installation import Installation
-from tallystick.projections.views import ALL_VIEWS
+from tallystick.projections.views import ALL_VIEWS, Group, Views
 from tallystick.queries.verify import verify
 
 
@@ -56,6 +56,28 @@ def test_the_digests_of_the_views_are_reported(memory: Memory) -> None:
     report = memory.verify(views=True)
     assert set(report.views) == {view.name for view in ALL_VIEWS}
     assert report.views == memory.rebuild().after
+
+
+def overtake(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let somebody store and recall each time that views have caught up, eight times: the store is in use."""
+    catch_up, left = Views.catch_up, list(range(8))
+
+    def catch_up_and_be_overtaken(self: Views, group: Group) -> int:
+        folded = catch_up(self, group)
+        if left:
+            number, left[:] = left[0], []
+            memory.store(f"Stored meanwhile {number}")
+            memory.recall("meanwhile")
+            left[:] = range(number + 1, 8)
+        return folded
+
+    monkeypatch.setattr(Views, "catch_up", catch_up_and_be_overtaken)
+
+
+def test_views_of_a_store_in_use_are_compared_at_one_position(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored and recalled while the views are compared is no difference between them."""
+    overtake(memory, monkeypatch)
+    memory.verify(views=True)
 
 
 DAMAGE = {
