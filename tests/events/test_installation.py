@@ -24,6 +24,7 @@ from tallystick.errors import (
     StreamErased,
     TallystickError,
     Unavailable,
+    ViewsDamaged,
 )
 from tallystick.events import installation as installation_module
 from tallystick.events.checkpoint import open_note
@@ -32,7 +33,7 @@ from tallystick.events.driver import Datastore, File
 from tallystick.events.envelope import Header, payload_hash, sign_entry
 from tallystick.events.installation import FILE, FORMAT, Installation, stamp
 from tallystick.events.keys import NAMES, Keys, create_keys
-from tallystick.events.kinds import LogCreated
+from tallystick.events.kinds import LogCreated, Stored
 from tallystick.events.mapper import new_id
 from tallystick.events.mark import SLOT_BYTES, Mark
 from tallystick.events.settings import write_setting
@@ -94,7 +95,8 @@ def read_all(place: Place) -> list[str]:
     with Memory.open(place.store, keys=place.keys, model="none") as memory:
         found = [hit.text for hit in memory.recall("first second third text")]
         for logged in memory.events():
-            memory.history(logged.header.stream.hex())
+            if isinstance(logged.event, Stored):
+                memory.history(logged.header.stream.hex())
         return found
 
 
@@ -196,6 +198,17 @@ def test_a_key_of_another_store_is_named(written: Place, tmp_path: Path, name: s
         opened(written)
     assert f"{name}.key" in str(error.value) or (name == "root" and "root key" in str(error.value))
     assert (written.store / FILE).read_bytes() == before
+
+
+def test_another_key_of_the_views_is_damage_of_the_views(written: Place, tmp_path: Path) -> None:
+    """The views are disposable: under another key they do not open, and are rebuilt; the log is untouched."""
+    create_keys(tmp_path / "others")
+    shutil.copy(tmp_path / "others" / "views.key", written.keys / "views.key")
+    with pytest.raises(ViewsDamaged, match="tallystick replay"):
+        read_all(written)
+    audited(written)
+    Memory.replay(written.store, keys=written.keys)
+    assert sorted(read_all(written)) == sorted((TEXTS[0], TEXTS[2]))
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,41 @@ def opens_again() -> None:
         stores(memory, "after")
 
 
+def opens_again_elsewise() -> None:
+    """As the next case, but the child has let go of what it inherited, and reaches the store by a link."""
+    inherited, ready, closed, wrote, done = [opened()], Pipe(), Pipe(), Pipe(), Pipe()
+    stores(inherited[0], "before")
+    link = Path(sys.argv[1]).with_name("link")
+    link.symlink_to(sys.argv[1], target_is_directory=True)
+
+    def child() -> None:
+        inherited.clear()
+        gc.collect()
+        try:
+            with Memory.open(link, keys=Path(sys.argv[2]), model="none") as own:
+                stores(own, "the child")
+                ready.tell()
+                closed.wait()
+                stores(own, "the child after")
+                wrote.tell()
+                done.wait()
+        except Forked:
+            say("told to start afresh")
+            ready.tell()
+            wrote.tell()
+
+    pid = forked(child)
+    ready.wait()
+    stores(inherited[0], "the parent")
+    inherited.pop().close()
+    closed.tell()
+    wrote.wait()
+    with opened() as anew:
+        stores(anew, "the parent anew")
+    done.tell()
+    reap(pid)
+
+
 def opens_again_and_outlives() -> None:
     """The parent closes and opens anew while the child, with a Memory of its own, goes on writing."""
     memory, ready, closed, wrote, done = opened(), Pipe(), Pipe(), Pipe(), Pipe()
@@ -280,8 +315,8 @@ def use_handed(number: int) -> str:
 
 
 CASES = (
-    verbs, ends, ends_inside_with, temporary, threads, opens_again, opens_again_and_outlives, lingers, killed,
-    another_store, processes,
+    verbs, ends, ends_inside_with, temporary, threads, opens_again, opens_again_elsewise,
+    opens_again_and_outlives, lingers, killed, another_store, processes,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_a_child_leaves_the_block_of_a_temporary_memory(place: Place, start: Sta
     assert said[-1] == ["size", 1 + sum(line[0] == "stored" for line in said)]
 
 
-@pytest.mark.parametrize("case", ["opens_again", "opens_again_and_outlives"])
+@pytest.mark.parametrize("case", ["opens_again", "opens_again_elsewise", "opens_again_and_outlives"])
 def test_a_child_opens_the_store_again(case: str, place: Place, start: Start) -> None:
     """Nothing acknowledged is lost, by parent or child: it works, or the child is told to start a fresh process."""
     require_whole(place, played(case, place, start))
