@@ -5,19 +5,39 @@ import typing
 
 if typing.TYPE_CHECKING:
     from .commands.outcome import Outcome
+    from .commands.rebuild import Rebuilt
+    from .events.mapper import LoggedEvent
     from .memory import Memory, Recall
+    from .projections.audit import AuditRow
     from .projections.record import Record
     from .queries.recall import Hit
     from .queries.status import Status
     from .queries.verify import Report
-    from .queries.why import Why
+    from .queries.why import Because, Why
 
-__all__ = ["Hit", "Memory", "Outcome", "Recall", "Record", "Report", "Status", "Why"]
+__all__ = [
+    "AuditRow",
+    "Because",
+    "Hit",
+    "LoggedEvent",
+    "Memory",
+    "Outcome",
+    "Rebuilt",
+    "Recall",
+    "Record",
+    "Report",
+    "Status",
+    "Why",
+]
 
 _ROOMS = {
+    "AuditRow": "projections.audit",
+    "Because": "queries.why",
     "Hit": "queries.recall",
+    "LoggedEvent": "events.mapper",
     "Memory": "memory",
     "Outcome": "commands.outcome",
+    "Rebuilt": "commands.rebuild",
     "Recall": "memory",
     "Record": "projections.record",
     "Report": "queries.verify",

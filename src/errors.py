@@ -102,4 +102,4 @@ class ModelMissing(Unavailable):
 
 
 class Forked(Unavailable):
-    """This Memory was opened before a fork. Open the store again in the child process."""
+    """This Memory was opened before a fork. Open the store after the fork, or start the child by `spawn`."""

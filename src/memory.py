@@ -23,7 +23,7 @@ from .commands.record_recall import AccessRecord
 from .commands.session import Session
 from .commands.store import Store, check_namespace, store
 from .config import load_settings
-from .errors import Forked, LogDamaged, ModelMissing, NotFound, Refused, StoreExists, Unavailable, ViewsDamaged
+from .errors import Forked, LogDamaged, NotFound, Refused, StoreExists, Unavailable, ViewsDamaged
 from .events.installation import FILE, Installation, stamp
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
@@ -63,7 +63,7 @@ class Recall:
 class Memory:
     """Long-term memory in one directory. Use it as a context manager, from as many threads as you like.
 
-    Not across a fork: a child process opens the store again.
+    Not across a fork: start a child process with the `spawn` method, or open the store only after the fork.
     """
 
     def __init__(self, installation: Installation, *, namespace: str, actor: str, model: str) -> None:
@@ -335,9 +335,9 @@ class Memory:
     def _follow(self) -> None:
         """After a change: the views catch up, and what is new is embedded if the model is loaded.
 
-        What was asked has happened by then. Damaged views stop where they are, and are named by what reads them.
+        What was asked has happened by then, whatever becomes of the views: what reads them says what is wrong.
         """
-        with suppress(ViewsDamaged, ModelMissing):
+        with suppress(ViewsDamaged, Unavailable):
             views = self._views.current(RECALL)
             if self._search is not None:
                 self._search.follow(views)

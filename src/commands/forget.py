@@ -10,9 +10,7 @@ from ..events.kinds import Forgotten, Restored
 from ..events.log import Append, Log
 from ..projections.record import Record, fold
 from .outcome import Outcome
-from .session import Session
-
-ATTEMPTS = 8
+from .session import Session, attempts
 
 
 class Forget(NamedTuple):
@@ -31,7 +29,7 @@ class Restore(NamedTuple):
 
 def forget(session: Session, command: Forget) -> Outcome:
     """Append the retraction. Raises NotFound, or Refused where it is forgotten already."""
-    for _ in range(ATTEMPTS):
+    for _ in attempts():
         record = _record(session.installation.memory, command.memory)
         if record.status == "forgotten":
             raise Refused(f"The memory {record.id} is forgotten already. Restore it first to forget it again.")
@@ -44,10 +42,12 @@ def forget(session: Session, command: Forget) -> Outcome:
 
 def restore(session: Session, command: Restore) -> Outcome:
     """Append the restoration. Raises NotFound, or Refused where there is nothing to restore."""
-    for _ in range(ATTEMPTS):
+    for _ in attempts():
         record = _record(session.installation.memory, command.memory)
         if record.status != "forgotten":
             raise Refused(f"The memory {record.id} is {record.status}, not forgotten. Give the id of a forgotten one.")
+        if record.superseded_by is not None:
+            raise Refused(f"The memory {record.id} was superseded by {record.superseded_by.hex()}. Recall that one.")
         try:
             return Outcome("restored", record.id, _restore(session, record, command.reason))
         except RevisionConflict:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..errors import ViewsDamaged
 from ..events.kinds import ViewsRebuilt
 from ..events.log import Append
-from ..projections.views import ViewsInForce, building
+from ..projections.views import Views, ViewsInForce, building
 from .session import Session
 
 
@@ -21,9 +22,16 @@ def rebuild(session: Session, views: ViewsInForce, reason: str) -> Rebuilt:
     """Build every view beside the ones in force, append that this was done, and switch to the new ones."""
     log = session.installation.memory
     with building(session.installation) as fresh:
-        rebuilt = Rebuilt(views.digests(), fresh.digests())
+        rebuilt = _digests(views, fresh)
         stream, nonce = log.new_stream()
         event = session.event(ViewsRebuilt, reason=reason, before=rebuilt.before, after=rebuilt.after, nonce=nonce)
         log.append(Append((log.opening(stream, event),)))
         views.put_in_force(fresh)
     return rebuilt
+
+
+def _digests(views: ViewsInForce, fresh: Views) -> Rebuilt:
+    try:
+        return Rebuilt(*views.compared_with(fresh))
+    except ViewsDamaged:
+        return Rebuilt({}, fresh.digests())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,6 +13,7 @@ from ..errors import Refused
 from ..events.installation import Installation
 from ..events.kinds import Event
 
+PATIENCE_SECONDS = 10.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Kind = TypeVar("Kind", bound=Event)
@@ -39,6 +41,14 @@ class Session(NamedTuple):
             return kind(recorded_at=self.now(), actor=self.actor, via=dict(self.via), **fields)
         except ValidationError as error:
             raise Refused(_explanation(error)) from error
+
+
+def attempts() -> Iterator[int]:
+    """Try as often as there is time for: others who change the same thing are put in order by the log."""
+    began, number = time.monotonic(), 0
+    while time.monotonic() - began < PATIENCE_SECONDS:
+        yield number
+        number += 1
 
 
 def instant(value: datetime | str | None, field: str) -> int | None:

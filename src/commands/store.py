@@ -14,9 +14,8 @@ from ..events.kinds import MAX_TEXT_BYTES, Reinforced, Source, Stored, Supersede
 from ..events.log import Append
 from ..projections.record import Record, fold
 from .outcome import Outcome
-from .session import Session, instant
+from .session import Session, attempts, instant
 
-ATTEMPTS = 8
 MAX_SEGMENTS = 8
 MAX_SEGMENT = 64
 
@@ -55,7 +54,7 @@ def store(session: Session, command: Store) -> Outcome:
     other is told, and decides again.
     """
     attempt = _Attempt(session, _stored(session, command))
-    for _ in range(ATTEMPTS):
+    for _ in attempts():
         try:
             return attempt.run()
         except Claimed as clash:

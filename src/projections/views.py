@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,9 @@ from .record import fold
 from .tokens import words_version
 from .vector import Vector
 from .view import Change, Page, View
+
+Positions = Mapping[str, int]
+"""Up to where each group has folded each log."""
 
 
 class Group(NamedTuple):
@@ -76,16 +79,20 @@ class Views(SQLiteTrackingRecorder):
 
     # ---- folding
 
-    def catch_up(self, group: Group) -> int:
-        """Fold what the logs have gained, once it is verified. Returns how many events were folded."""
-        return sum(self._follow(group, self._logs[name]) for name in group.logs)
+    def catch_up(self, group: Group, upto: Positions | None = None) -> int:
+        """Fold what the logs have gained, once it is verified: all of it, or up to these positions.
+
+        Returns how many events were folded.
+        """
+        return sum(self._follow(group, self._logs[name], upto) for name in group.logs)
 
     def position(self, group: Group, log: str) -> int:
         """The position of a log up to which a group is folded; genesis is 0."""
         return self.max_tracking_id(f"{group.name}/{log}") or 0
 
-    def _follow(self, group: Group, log: Log) -> int:
-        last, tracked = log.follow().size - 1, f"{group.name}/{log.name}"
+    def _follow(self, group: Group, log: Log, upto: Positions | None) -> int:
+        tracked = f"{group.name}/{log.name}"
+        last = log.follow().size - 1 if upto is None else upto[tracked]
         folded = 0
         while (at := self._folded.get(tracked, 0)) < last:
             folded += self._fold_page(group, log, last)
@@ -135,8 +142,14 @@ class Views(SQLiteTrackingRecorder):
 
     def digests(self) -> dict[str, str]:
         """The digest of each view."""
+        return self.snapshot()[0]
+
+    def snapshot(self) -> tuple[dict[str, str], dict[str, int]]:
+        """The digest of each view, and the positions they were taken at."""
         with self.datastore.transaction(commit=False) as cursor:
-            return {view.name: view.digest(cursor) for view in ALL_VIEWS}
+            tracked = [f"{group.name}/{log}" for group in GROUPS for log in group.logs]
+            positions = {name: self._max_tracking_id(name, cursor) or 0 for name in tracked}
+            return {view.name: view.digest(cursor) for view in ALL_VIEWS}, positions
 
     def check_pages(self) -> None:
         """Read every page and check its authentication code. Raises ViewsDamaged naming the first bad one."""
@@ -220,15 +233,15 @@ class ViewsInForce:
             raise ViewsDamaged(f"The views file {name} is gone. {ViewsDamaged.remedy}")
         return Views(self._installation, path)
 
-    def digests(self) -> dict[str, str]:
-        """The digest of each view in force, caught up; nothing where they can't be read."""
-        try:
-            views = self.opened()
-            for group in GROUPS:
-                views.catch_up(group)
-            return views.digests()
-        except ViewsDamaged:
-            return {}
+    def compared_with(self, fresh: Views) -> tuple[dict[str, str], dict[str, str]]:
+        """The digests of the views in force and of these, at one position, whoever goes on writing meanwhile."""
+        live = self.opened()
+        for group in GROUPS:
+            live.catch_up(group)
+        digests, positions = live.snapshot()
+        for group in GROUPS:
+            fresh.catch_up(group, positions)
+        return digests, fresh.digests()
 
     def put_in_force(self, fresh: Views) -> None:
         """Let log.db name this file, and delete the one it named before."""

@@ -16,7 +16,7 @@ from ..events.mapper import LoggedEvent
 from ..events.merkle import Frontier
 from ..projections.record import Status, status_after
 from ..projections.vector_cache import VectorCache
-from ..projections.views import GROUPS, ViewsInForce, building
+from ..projections.views import ViewsInForce, building
 
 Depth = Literal["structure", "full"]
 Progress = Callable[[str, int, int], None]
@@ -61,18 +61,14 @@ def verify(
 
 def compare_views(installation: Installation, views: ViewsInForce) -> dict[str, str]:
     """The digest of each view, the same live and rebuilt from the log. Raises ViewsDamaged where one differs."""
-    live = views.opened()
-    live.check_pages()
+    views.opened().check_pages()
     vectors = VectorCache(installation)
     try:
         vectors.check_pages()
     finally:
         vectors.close()
     with building(installation) as fresh:
-        for group in GROUPS:
-            live.catch_up(group)
-            fresh.catch_up(group)
-        digests, expected = live.digests(), fresh.digests()
+        digests, expected = views.compared_with(fresh)
     wrong = [name for name in expected if digests[name] != expected[name]]
     if wrong:
         raise ViewsDamaged(f"The view `{wrong[0]}` is not what the log adds up to. {ViewsDamaged.remedy}")

@@ -169,6 +169,9 @@ def test_a_misspelt_setting_is_named(store: Tally, monkeypatch: Any) -> None:
 # ---- storing
 
 
+OUTCOME = {"outcome", "id", "position", "superseded", "repeated"}
+
+
 def test_store_says_what_came_of_it(store: Tally) -> None:
     """A new text, the same text again, and a newer value of a key have outcomes of their own."""
     first = store("store", "The office is in Porto", "--key", "office", "--json").document
@@ -176,7 +179,7 @@ def test_store_says_what_came_of_it(store: Tally) -> None:
     newer = store("store", "The office is in Lisbon", "--key", "office", "--json").document
     assert [made["outcome"] for made in (first, again, newer)] == ["stored", "reinforced", "superseded"]
     assert (again["id"], newer["superseded"]) == (first["id"], first["id"])
-    assert set(first) == {"outcome", "id", "position", "superseded"}
+    assert set(first) == OUTCOME
 
 
 def test_store_takes_every_field(store: Tally) -> None:
@@ -201,7 +204,7 @@ def test_store_takes_every_field(store: Tally) -> None:
 def test_a_repeated_command_id_changes_nothing(store: Tally) -> None:
     """The same command id gives the same memory at the same position."""
     first, again = (store("store", "hello", "--command-id", "c", "--json").document for _ in range(2))
-    assert first == again
+    assert again == {**first, "repeated": True}
 
 
 def test_store_reads_standard_input(store: Tally) -> None:
@@ -297,7 +300,7 @@ def test_why_of_no_receipt_ends_with_1(store: Tally, receipt: str) -> None:
 def test_a_memory_is_forgotten_and_restored(store: Tally) -> None:
     """forget and restore take the beginning of an id, and history shows both with their reasons."""
     identifier = stored(store, "apples")
-    assert set(store("forget", identifier[:8], "--reason", "eaten", "--json").document) == {"memory", "position"}
+    assert set(store("forget", identifier[:8], "--reason", "eaten", "--json").document) == OUTCOME
     assert store("recall", "apples", "--json").document["hits"] == []
     assert "forgotten: eaten" in store("get", identifier).out
     assert store("forget", identifier).code == 1
@@ -428,7 +431,7 @@ def test_damage_to_the_log_is_named_and_placed(store: Tally, project: Path) -> N
 def test_an_error_is_one_line_and_a_document(store: Tally) -> None:
     """An error is one line on standard error; with --json it is a document on standard output too."""
     plain, document = store("get", "abcd"), store("get", "abcd", "--json")
-    assert (plain.out, plain.err) == ("", "tallystick: There is no memory abcd.\n")
+    assert (plain.out, plain.err) == ("", "tallystick: There is no memory abcd. Look for its id with `tallystick recall`.\n")
     assert document.err == plain.err
     assert document.document == {
         "error": {"kind": "NotFound", "message": "There is no memory abcd.", "log": None, "position": None}

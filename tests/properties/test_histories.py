@@ -111,11 +111,12 @@ class Histories(RuleBasedStateMachine):
         """Store a text."""
         assume(text.strip())
         wish = Expected("", namespace, text, key, thread, expired)
-        same, older = self.current("content", wish), self.current("slot", wish)
+        same = self.current("content", wish)
+        older = same or self.current("slot", wish)
         outcome = self.memory.store(
             text, namespace=namespace, key=key, thread=thread, tags=tags, expires_at=LONG_AGO if expired else None
         )
-        if same is not None:
+        if same is not None and not same.expired:
             assert (outcome.status, outcome.id) == ("reinforced", same.id)
             same.reinforced += 1
             return
