@@ -8,7 +8,7 @@ import pytest
 from tallystick import Memory
 from tallystick.errors import Refused
 from tallystick.events.kinds import ViewsRebuilt
-from tallystick.projections.views import ALL_VIEWS, Group, Views
+from tallystick.projections.views import ALL_VIEWS, Group, Positions, Views
 
 
 @pytest.fixture
@@ -97,8 +97,8 @@ def overtake(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let somebody store and recall each time that views have caught up, eight times: the store is in use."""
     catch_up, left = Views.catch_up, list(range(8))
 
-    def catch_up_and_be_overtaken(self: Views, group: Group) -> int:
-        folded = catch_up(self, group)
+    def catch_up_and_be_overtaken(self: Views, group: Group, upto: Positions | None = None) -> int:
+        folded = catch_up(self, group, upto)
         if left:
             number, left[:] = left[0], []
             memory.store(f"Stored meanwhile {number}")

@@ -10,7 +10,8 @@ from tallystick.projections import keyword
 from tallystick.projections.tokens import query_tokens, tokens
 from tallystick.projections.views import RECALL
 
-WORDS = [f"{a}{b}" for a in ("red", "blue", "dry", "wet", "old", "new") for b in ("kite", "lamp", "road", "tree", "fish")]
+THINGS = ("kite", "lamp", "road", "tree", "fish")
+WORDS = [f"{a}{b}" for a in ("red", "blue", "dry", "wet", "old", "new") for b in THINGS]
 
 
 def _corpus(seed: int, size: int) -> list[str]:

@@ -431,11 +431,10 @@ def test_damage_to_the_log_is_named_and_placed(store: Tally, project: Path) -> N
 def test_an_error_is_one_line_and_a_document(store: Tally) -> None:
     """An error is one line on standard error; with --json it is a document on standard output too."""
     plain, document = store("get", "abcd"), store("get", "abcd", "--json")
-    assert (plain.out, plain.err) == ("", "tallystick: There is no memory abcd. Look for its id with `tallystick recall`.\n")
+    message = "There is no memory abcd. Look for its id with `tallystick recall`."
+    assert (plain.out, plain.err) == ("", f"tallystick: {message}\n")
     assert document.err == plain.err
-    assert document.document == {
-        "error": {"kind": "NotFound", "message": "There is no memory abcd.", "log": None, "position": None}
-    }
+    assert document.document == {"error": {"kind": "NotFound", "message": message, "log": None, "position": None}}
 
 
 def test_debug_shows_the_traceback(store: Tally) -> None:

@@ -21,7 +21,6 @@ from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import Installation
 from tallystick.events.log import Append
 from tallystick.events.recorder import Tip
-from tallystick.events.recorder import Tip
 
 from .conftest import Place, forgotten, read, store
 

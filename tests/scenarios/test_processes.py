@@ -83,7 +83,7 @@ def each_command_is_carried_out_once(said: Said, events: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("keys", ["named", "default"])
-def test_two_processes_create_one_store(place: Place, start: Start, keys: str) -> None:
+def test_processes_that_open_an_empty_place_make_one_store(place: Place, start: Start, keys: str) -> None:
     """Of several processes that open an empty place at once one makes the store, and all of them use it."""
     directory = place.keys if keys == "named" else ""
     workers = [start("open_worker.py", place.store, directory, f"w{n}") for n in range(OPENINGS)]
