@@ -148,7 +148,7 @@ class GroupCommit:
         cursor.execute("SAVEPOINT part")
         try:
             work.result = work.part(cursor)
-        except (TallystickError, PersistenceError, self._datastore.driver_errors) as error:
+        except (TallystickError, PersistenceError, *self._datastore.driver_errors) as error:
             if not cursor.connection.in_transaction:  # SQLite has rolled everything back, as where the disk is full
                 raise
             work.error = self._datastore.translate(error)

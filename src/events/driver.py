@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import local
 from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -30,6 +31,9 @@ _LIBRARY_ERRORS: tuple[tuple[type[Exception], type[persistence.PersistenceError]
     (dbapi2.InterfaceError, persistence.InterfaceError),
     (dbapi2.DatabaseError, persistence.DatabaseError),
 )
+DRIVER_ERRORS = (dbapi2.Error, UnicodeDecodeError)
+"""What the driver raises; the second where what is wrong stands in a message that damage has made unreadable."""
+
 # Primary result codes, https://www.sqlite.org/rescode.html
 _BUSY = {5, 6}
 _UNWRITABLE = {
@@ -60,7 +64,7 @@ class File(NamedTuple):
         return f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rwc'}"
 
 
-def translate(error: dbapi2.Error, file: File) -> Exception:
+def translate(error: Exception, file: File) -> Exception:
     """What a driver error means to the caller: one of ours where a person can act on it, else the library's."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
@@ -68,7 +72,7 @@ def translate(error: dbapi2.Error, file: File) -> Exception:
         return Busy(f"Another writer holds {file.path.name} for more than {BUSY_SECONDS} s. Try again.")
     if primary in _UNWRITABLE:
         return Unavailable(f"{file.path} {_UNWRITABLE[primary]} ({error}). Nothing was written; free it and try again.")
-    if primary in _DAMAGED or (primary is None and isinstance(error, dbapi2.OperationalError)):
+    if primary in _DAMAGED or (primary is None and isinstance(error, dbapi2.OperationalError | UnicodeDecodeError)):
         return file.damaged(f"{file.path.name} is damaged: {error}. {file.damaged.remedy}")
     for ours, library in _LIBRARY_ERRORS:
         if isinstance(error, ours):
@@ -81,7 +85,7 @@ def translated(file: File) -> Iterator[None]:
     """Raise driver errors as what they mean."""
     try:
         yield
-    except dbapi2.Error as error:
+    except DRIVER_ERRORS as error:
         raise translate(error, file) from error
 
 
@@ -108,7 +112,7 @@ class Transaction(stock.SQLiteTransaction):
         finally:
             if self.connection.in_transaction:
                 self.connection.rollback()
-        if isinstance(error, dbapi2.Error):
+        if isinstance(error, DRIVER_ERRORS):
             raise translate(error, self.connection.file) from error
 
 
@@ -160,6 +164,32 @@ class Pool(stock.SQLiteConnectionPool):
     def __init__(self, file: File) -> None:
         super().__init__(db_name=file.uri, lock_timeout=BUSY_SECONDS, pool_timeout=BUSY_SECONDS)
         self.file = file
+        self._asking = local()
+
+    def get_connection(self, timeout: float | None = None, *, is_writer: bool | None = None) -> Connection:
+        """A connection. Where none can be had the locks are given back, which the library forgets."""
+        self._asking.failed = False
+        try:
+            return super().get_connection(timeout, is_writer=is_writer)  # type: ignore[return-value]
+        except BaseException:
+            if self._asking.failed:
+                self._give_back(is_writer)
+            raise
+
+    def _get_connection(self, timeout: float = 0.0) -> stock.SQLiteConnection:
+        try:
+            return super()._get_connection(timeout)
+        except BaseException:
+            self._asking.failed = True
+            raise
+
+    def _give_back(self, is_writer: bool | None) -> None:
+        if is_writer:
+            self._num_writers -= 1
+            self._writer_lock.release()
+        elif is_writer is False:
+            with self._no_readers:
+                self._num_readers -= 1
 
     def close(self) -> None:
         """Close every connection, once those that another thread is using have come back."""
@@ -174,7 +204,7 @@ class Pool(stock.SQLiteConnectionPool):
             )
             try:
                 _prepare(connection, self.file)
-            except dbapi2.Error:
+            except DRIVER_ERRORS:
                 connection.close()
                 raise
         return Connection(connection, self.file)
@@ -199,11 +229,11 @@ class Datastore(stock.SQLiteDatastore):
         with self.get_connection(commit=False) as connection, translated(self.file):
             return list(connection.execute(statement, parameters))  # type: ignore[attr-defined]
 
-    driver_errors: type[Exception] = dbapi2.Error
+    driver_errors = DRIVER_ERRORS
 
     def translate(self, error: BaseException) -> BaseException:
         """What an error of this file means to the caller."""
-        return translate(error, self.file) if isinstance(error, dbapi2.Error) else error
+        return translate(error, self.file) if isinstance(error, DRIVER_ERRORS) else error
 
     @contextmanager
     def transaction(self, *, commit: bool, durable: bool | None = None) -> Iterator[Any]:

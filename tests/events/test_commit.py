@@ -266,7 +266,7 @@ def test_a_grouped_commit_is_durable_within_100_ms(group: Group) -> None:
     assert (group.numbers(), group.datastore.waits, group.durable) == ([1], [False], [])
     seconds = until(lambda: bool(group.durable))
     assert commit.GROUPED_SECONDS == 0.1
-    assert seconds < 0.1 + 0.4  # a busy machine's threads start late
+    assert seconds < 0.1 + 0.9  # a busy machine's threads start late
     assert group.datastore.waits == [False, True]
     assert group.durable == [[1]]
 
