@@ -47,6 +47,8 @@ _DAMAGED = {1, 11, 20, 24, 26}
 
 
 _CONNECTIONS: WeakSet[Connection] = WeakSet()
+_INHERITED: set[tuple[int, int]] = set()
+"""Device and inode of the files that were open when this process was forked."""
 
 
 class File(NamedTuple):
@@ -124,16 +126,12 @@ class Connection(stock.SQLiteConnection):
         self.file = file
         self._durable = file.durable
         self._process = os.getpid()
+        self.identity = _identity(file.path)
         _CONNECTIONS.add(self)
 
     def _close(self) -> None:
         if self._process == os.getpid():
             super()._close()
-
-    @property
-    def is_inherited(self) -> bool:
-        """Whether this process came by the connection through a fork. It must then be neither used nor closed."""
-        return self._process != os.getpid() and not self.closed
 
     @property
     def in_transaction(self) -> bool:
@@ -165,6 +163,7 @@ class Pool(stock.SQLiteConnectionPool):
         super().__init__(db_name=file.uri, lock_timeout=BUSY_SECONDS, pool_timeout=BUSY_SECONDS)
         self.file = file
         self._asking = local()
+        self._process = os.getpid()
 
     def get_connection(self, timeout: float | None = None, *, is_writer: bool | None = None) -> Connection:
         """A connection. Where none can be had the locks are given back, which the library forgets."""
@@ -192,7 +191,9 @@ class Pool(stock.SQLiteConnectionPool):
                 self._num_readers -= 1
 
     def close(self) -> None:
-        """Close every connection, once those that another thread is using have come back."""
+        """Close every connection, once those that another thread is using have come back. In a forked child, none."""
+        if self._process != os.getpid():
+            return
         with self._put_condition:
             self._put_condition.wait_for(lambda: not self._in_use, BUSY_SECONDS)
             super().close()
@@ -214,7 +215,7 @@ class Datastore(stock.SQLiteDatastore):
     """One database file, as the library's recorders want it."""
 
     def __init__(self, file: File) -> None:
-        if any(c.file.path.absolute() == file.path.absolute() and c.is_inherited for c in _CONNECTIONS):
+        if _identity(file.path) in _INHERITED:
             raise Forked(
                 f"{file.path} was open when this process was forked: SQLite would lose what is written to it. "
                 f"Open it only after the fork, or start the child with the `spawn` method."
@@ -258,13 +259,24 @@ def _prepare(connection: Any, file: File) -> None:
     connection.execute("PRAGMA temp_store=MEMORY")
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file, whatever it is called; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _keep_inherited() -> None:
     """In a forked child, let no inherited connection ever be closed, not even when the interpreter ends.
 
     SQLite would take itself for the last user of the file, and write back what it knew at the fork.
     """
     for connection in list(_CONNECTIONS):
-        if connection.is_inherited:
+        if not connection.closed:
+            if connection.identity is not None:
+                _INHERITED.add(connection.identity)
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
 
 

@@ -202,8 +202,9 @@ class Installation:
 
 
 def stamp(path: Path) -> list[int] | None:
-    """What the file system says of a file that is closed; None while a write-ahead log lies beside it."""
-    if path.with_name(path.name + "-wal").exists() or not path.exists():
+    """What the file system says of a closed file; None while a write-ahead log with something in it lies beside it."""
+    ahead = path.with_name(path.name + "-wal")
+    if not path.exists() or (ahead.exists() and ahead.stat().st_size):
         return None
     status = path.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
