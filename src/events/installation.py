@@ -17,6 +17,7 @@ from .canonical import NotCanonical, decode_body
 from .checkpoint import Checkpoint, sign
 from .commit import GroupCommit
 from .driver import Datastore, File
+from .entries import START, Identity, Tip
 from .envelope import is_signed_by, origin_of, payload_hash, read_entry, stream_of
 from .keys import Keys, create_keys, default_directory, load_keys, refuse_losing_place
 from .kinds import LogCreated, event_from
@@ -24,7 +25,7 @@ from .log import Log
 from .mapper import Draft
 from .mark import NOTHING, Mark, Marked
 from .merkle import Frontier
-from .recorder import Identity, LogRecorder, Tip
+from .recorder import LogRecorder
 from .signing import admit_public_key, key_id, verify
 
 FORMAT = 1
@@ -211,7 +212,7 @@ def stamp(path: Path) -> list[int] | None:
 
 
 def _walk_to_mark(cursor: Any, log: LogRecorder, frontier: Frontier | None) -> Tip:
-    tip, marked = recorder.START, frontier.size if frontier else 0
+    tip, marked = START, frontier.size if frontier else 0
     for _, tip in log.walk(cursor, tip, marked, signed=False):
         pass
     if frontier is not None and tip.frontier.root() != frontier.root():

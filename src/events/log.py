@@ -10,10 +10,11 @@ from ..errors import KeysMissing, NotFound
 from .claims import PLACES, Claim, Release, release, take
 from .commit import GroupCommit
 from .driver import Datastore
+from .entries import Identity, Tip
 from .envelope import stream_of
 from .kinds import Event
 from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
-from .recorder import Identity, LogRecorder, Tip
+from .recorder import LogRecorder
 from .signing import Signer
 from .vault import DataKey, Vault
 

@@ -1,31 +1,28 @@
-"""The recorder of one log: gives each event clock, position, root and signature, and reads entries back checked."""
+"""The recorder of one log: gives each event clock, position, root and signature, through the library's interface."""
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 from weakref import WeakSet
 
 from eventsourcing.persistence import ListenNotifySubscription, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
-from ..errors import LogBehindMark, LogDamaged, Refused, RevisionConflict, StreamErased
-from .canonical import NotCanonical
+from ..errors import Refused, RevisionConflict, StreamErased
 from .claims import PLACES
-from .clock import milliseconds, tick
+from .clock import tick
 from .commit import GroupCommit
 from .driver import Datastore
-from .envelope import CLEAR, Header, is_signed_by, payload_hash, read_entry, sign_entry
+from .entries import PAGE, START, EntryReader, Identity, Tip
+from .envelope import CLEAR, Header, payload_hash, sign_entry
 from .mapper import NEXT, EntryRead, SealedEvent, new_id
-from .merkle import Frontier, leaf_hash
-from .signing import Signer, key_id
+from .merkle import leaf_hash
+from .signing import Signer
 
-PAGE = 1000
-SIGNATURES_REMEMBERED = 65536
 POLL_SECONDS = 0.1
 
 SCHEMA = (
@@ -44,34 +41,8 @@ SCHEMA = (
     "wrapped BLOB NOT NULL, PRIMARY KEY (log, stream)) STRICT, WITHOUT ROWID",
 )
 
-_COLUMNS = "SELECT place, log, id, stream, revision, entry, body FROM entry LEFT JOIN payload USING (place) "
 
-
-class Identity(NamedTuple):
-    """Which log this is, and by whom it may be signed."""
-
-    name: str
-    number: int
-    origin: bytes
-    writer: bytes
-
-
-class Tip(NamedTuple):
-    """Up to where this process has verified the log: the tree's frontier, and the clock of the last entry."""
-
-    frontier: Frontier
-    time: int
-
-    @property
-    def size(self) -> int:
-        """How many entries are verified."""
-        return self.frontier.size
-
-
-START = Tip(Frontier(), 0)
-
-
-class LogRecorder(SQLiteApplicationRecorder):
+class LogRecorder(EntryReader, SQLiteApplicationRecorder):
     """One log in log.db, through the library's recorder interface. Genesis is position 0 and not a notification.
 
     What others appended is verified before anything is built on it. A tip moves only when the transaction
@@ -79,18 +50,14 @@ class LogRecorder(SQLiteApplicationRecorder):
     """
 
     def __init__(self, datastore: Datastore, identity: Identity, commits: GroupCommit, signer: Signer | None) -> None:
-        super().__init__(datastore, "entry")
+        EntryReader.__init__(self, identity)
+        SQLiteApplicationRecorder.__init__(self, datastore, "entry")
         self.datastore: Datastore = datastore
-        self.identity = identity
         self.tip = START
         self._moving = Lock()
-        self._key_id = key_id(identity.writer)
-        base = identity.number * PLACES
-        self._size_query = ("SELECT max(place) FROM entry WHERE place >= ? AND place < ?", (base, base + PLACES))
         self._pending: Tip | None = None
         self._commits = commits
         self._signer = signer
-        self._signatures: OrderedDict[bytes, None] = OrderedDict()
         self._subscriptions: WeakSet[LogSubscription] = WeakSet()
         commits.join(self)
 
@@ -216,14 +183,6 @@ class LogRecorder(SQLiteApplicationRecorder):
 
     # ---- verifying what is new
 
-    def size(self, c: Any) -> int:
-        """How many entries the log has."""
-        return self._size(c.execute(*self._size_query).fetchall())
-
-    def _size(self, rows: list[tuple[Any, ...]]) -> int:
-        last = rows[0][0]
-        return 0 if last is None else int(last) % PLACES + 1
-
     def follow(self) -> Tip:
         """Verify what others have appended, and move the tip past it. One indexed read where nothing is new."""
         before = self.tip  # read before the log is, so that it can't be ahead of what is read
@@ -235,59 +194,6 @@ class LogRecorder(SQLiteApplicationRecorder):
             if tip.size > self.tip.size:
                 self.tip = tip
         return tip
-
-    def advance(self, c: Any, tip: Tip) -> Tip:
-        """Verify what was appended after a tip: signature, key, root, payload hash. Returns the new tip.
-
-        Raises LogDamaged at the first bad position, LogBehindMark where entries that were there are gone.
-        """
-        size = self.size(c)
-        if size < tip.size:
-            raise LogBehindMark(
-                f"The {self.identity.name} log has {size} entries and had {tip.size}: it was cut or rolled back. "
-                f"{LogDamaged.remedy}",
-                log=self.identity.name,
-                position=size,
-            )
-        for read in self.walk(c, tip, size):
-            tip = read[1]
-        return tip
-
-    def walk(self, c: Any, tip: Tip, stop: int, *, signed: bool = True) -> Iterator[tuple[EntryRead, Tip]]:
-        """Each entry from the tip to `stop`, checked on its own and against the tree, with the tip after it.
-
-        `signed=False` leaves the signatures out: root, hashes, columns and completeness are checked.
-        """
-        while tip.size < stop:
-            before = tip.size
-            for row in self._rows(c, tip.size, min(PAGE, stop - tip.size)):
-                read, entry = self._read(row, tip.size)
-                if signed:
-                    self._check_signature(read, entry)
-                self._check_against(tip, read, entry)
-                tip = Tip(tip.frontier.append(read.leaf), read.header.time)
-                yield read, tip
-            if tip.size == before:
-                raise self.damaged(before, "the entry is missing")
-
-    def _check_against(self, tip: Tip, read: EntryRead, entry: bytes) -> None:
-        header = read.header
-        if header.root != tip.frontier.root():
-            self._check_signature(read, entry)
-            if tip.size:  # every root up to here was right, so it is the entry before this one that is not
-                raise self.damaged(tip.size - 1, "it is not the entry that later ones were signed over")
-            raise self.damaged(0, "its root is not that of an empty log")
-        if header.time <= tip.time:
-            raise self.damaged(header.position, f"its clock ({milliseconds(header.time)} ms) runs backwards")
-
-    def _check_signature(self, read: EntryRead, entry: bytes) -> None:
-        if read.leaf in self._signatures:
-            return
-        if read.header.key != self._key_id or not is_signed_by(entry, self.identity.writer):
-            raise self.damaged(read.header.position, "it is not signed by the key in force")
-        self._signatures[read.leaf] = None
-        if len(self._signatures) > SIGNATURES_REMEMBERED:
-            self._signatures.popitem(last=False)
 
     # ---- reading
 
@@ -303,36 +209,6 @@ class LogRecorder(SQLiteApplicationRecorder):
         """The events of one stream in order of revision, each with its signature, hashes and columns checked."""
         with self.datastore.transaction(commit=False) as c:
             return self.stream_events(c, _stream(originator_id), gt=gt, lte=lte, desc=desc, limit=limit)
-
-    def stream_events(
-        self,
-        c: Any,
-        stream: bytes,
-        *,
-        gt: int | None = None,
-        lte: int | None = None,
-        desc: bool = False,
-        limit: int | None = None,
-    ) -> list[EntryRead]:
-        """As select_events, inside a transaction."""
-        rows = c.execute(
-            _COLUMNS + "WHERE log = ? AND stream = ? AND revision > ? AND revision <= ? "
-            f"ORDER BY revision {'DESC' if desc else 'ASC'} LIMIT ?",
-            (
-                self.identity.number,
-                stream,
-                -1 if gt is None else gt,
-                PLACES if lte is None else lte,
-                -1 if limit is None else limit,
-            ),
-        ).fetchall()
-        return [self._read_signed(row) for row in rows]
-
-    def at(self, c: Any, position: int) -> EntryRead | None:
-        """The entry at a position, its signature, hashes and columns checked; None where the log ends before it."""
-        for row in self._rows(c, position, 1):
-            return self._read_signed(row) if row[0] % PLACES == position else None
-        return None
 
     def select_notifications(
         self,
@@ -362,47 +238,6 @@ class LogRecorder(SQLiteApplicationRecorder):
     def max_notification_id(self) -> int | None:  # type: ignore[override]
         """The position of the last event, or None where there is none after genesis."""
         return self.follow().size - 1 or None
-
-    def _rows(self, c: Any, position: int, limit: int) -> list[tuple[Any, ...]]:
-        base = self.identity.number * PLACES
-        return list(
-            c.execute(
-                _COLUMNS + "WHERE place >= ? AND place < ? ORDER BY place LIMIT ?",
-                (base + position, base + PLACES, limit),
-            ).fetchall()
-        )
-
-    def _read_signed(self, row: tuple[Any, ...]) -> EntryRead:
-        read, entry = self._read(row, row[0] % PLACES)
-        self._check_signature(read, entry)
-        return read
-
-    def _read(self, row: tuple[Any, ...], position: int) -> tuple[EntryRead, bytes]:
-        place, log, event_id, stream, revision, entry, payload = row
-        if place != self.identity.number * PLACES + position:
-            raise self.damaged(position, "the entry is missing")
-        if type(payload) is not bytes:
-            raise self.damaged(position, "its payload is gone without an erasure")
-        try:
-            header = read_entry(entry)
-        except (NotCanonical, TypeError) as error:
-            raise self.damaged(position, f"it is not an entry: {error}") from error
-        if (header.position, header.origin) != (position, self.identity.origin):
-            raise self.damaged(position, "it belongs to another place or log")
-        columns = (self.identity.number, header.id, header.stream, header.revision)
-        if columns != (log, event_id, stream, revision):
-            raise self.damaged(position, "its index columns are not those of its header")
-        if header.payload_hash != payload_hash(payload) or header.payload_length != len(payload):
-            raise self.damaged(position, "its payload is not the one that was signed")
-        return EntryRead(UUID(bytes=stream), revision, header.kind, payload, position, header, leaf_hash(entry)), entry
-
-    def damaged(self, position: int, what: str) -> LogDamaged:
-        """The error for a position that does not verify."""
-        return LogDamaged(
-            f"{self.identity.name} log, position {position}: {what}. {LogDamaged.remedy}",
-            log=self.identity.name,
-            position=position,
-        )
 
     # ---- following
 

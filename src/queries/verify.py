@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from ..errors import LogBehindMark, LogDamaged, Refused, ViewsDamaged
-from ..events import recorder
 from ..events.checkpoint import BadNote, Checkpoint, open_note
 from ..events.claims import command_tag, content_tag, key_tag
+from ..events.entries import START
 from ..events.installation import Installation
 from ..events.kinds import LogCreated, Stored
 from ..events.log import Log
@@ -78,7 +78,7 @@ def compare_views(installation: Installation, views: ViewsInForce) -> dict[str, 
 def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Progress) -> LogReport:
     opens = depth == "full" and installation.keys is not None
     checkpoints, holdings = _checkpoints(installation, log), _Holdings(installation, log)
-    tip, payloads, roots = recorder.START, 0, {}
+    tip, payloads, roots = START, 0, {}
     with installation.datastore.transaction(commit=False) as cursor:
         size = log.recorder.size(cursor)
         _require_mark(installation, log, size)

@@ -18,9 +18,9 @@ from tallystick.errors import LogDamaged, RevisionConflict, Unavailable
 from tallystick.events import commit, settings
 from tallystick.events.commit import GroupCommit
 from tallystick.events.driver import Datastore, File
+from tallystick.events.entries import Tip
 from tallystick.events.installation import Installation
 from tallystick.events.log import Append
-from tallystick.events.recorder import Tip
 
 from .conftest import Place, forgotten, read, store
 

@@ -13,6 +13,7 @@ import pytest
 from eventsourcing.persistence import IntegrityError, StoredEvent
 
 from tallystick.errors import LogBehindMark, LogDamaged, NotFound, Refused, RevisionConflict, StreamErased
+from tallystick.events import entries as entries_module
 from tallystick.events import recorder as recorder_module
 from tallystick.events.clock import milliseconds
 from tallystick.events.driver import Datastore, File
@@ -461,8 +462,8 @@ def test_signatures_that_were_checked_are_remembered(log: Log, monkeypatch: pyte
         checked.append(entry)
         return True
 
-    monkeypatch.setattr(recorder_module, "is_signed_by", check)
-    monkeypatch.setattr(recorder_module, "SIGNATURES_REMEMBERED", 2)
+    monkeypatch.setattr(entries_module, "is_signed_by", check)
+    monkeypatch.setattr(entries_module, "SIGNATURES_REMEMBERED", 2)
     streams = [store(log, f"text {n}") for n in range(3)]
     for stream in streams:
         for _ in range(3):

@@ -9,8 +9,8 @@ import pytest
 
 from tallystick import Memory
 from tallystick.errors import ViewsDamaged
+from tallystick.events.entries import Tip
 from tallystick.events.log import Log
-from tallystick.events.recorder import Tip
 from tallystick.projections.keyword import Keyword
 from tallystick.projections.view import Page
 from tallystick.projections.views import ALL_VIEWS, GROUPS, RECALL, TRAIL, Views, ViewsInForce, building, schema_hash

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tallystick import Memory
 from tallystick.errors import Refused
-from tallystick.events import log, recorder
+from tallystick.events import entries, log, recorder
 from tallystick.projections import embedding
 from tallystick.projections.record import fold
 from tallystick.projections.tokens import query_tokens
@@ -332,6 +332,7 @@ def test_any_history_gives_one_set_of_views_and_answers(monkeypatch: pytest.Monk
     """
     monkeypatch.setattr(log, "PAGE", page)
     monkeypatch.setattr(recorder, "PAGE", page)
+    monkeypatch.setattr(entries, "PAGE", page)
     run(Histories, examples=12, steps=20)
 
 

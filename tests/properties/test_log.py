@@ -22,13 +22,13 @@ from tallystick.errors import Claimed, LogDamaged, RevisionConflict
 from tallystick.events.claims import PLACES, Claim, Release
 from tallystick.events.commit import GroupCommit
 from tallystick.events.driver import Datastore, File
+from tallystick.events.entries import Tip
 from tallystick.events.envelope import SIGNATURE_BYTES
 from tallystick.events.installation import Installation
 from tallystick.events.kinds import Event, Forgotten, Read, Reinforced, Stored, Superseded
 from tallystick.events.log import Append, Log
 from tallystick.events.mapper import NEXT, Draft
 from tallystick.events.merkle import Frontier
-from tallystick.events.recorder import Tip
 from tallystick.events.signing import SeedSigner
 from tallystick.projections.views import RECALL
 
