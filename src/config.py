@@ -63,7 +63,7 @@ def write_project(directory: Path, store: Path, namespace: str, keys: Path | Non
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError as error:
-        raise Refused(f"{file} is there already: this project has a store. Use it, or delete the file.") from error
+        raise Refused(f"{file} is there already and names a store. Use that one, or delete the file.") from error
     return file
 
 
@@ -79,20 +79,21 @@ def _read_project(file: Path) -> dict[str, Any]:
         written = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{file} can't be read: {error}. Mend it or delete it.") from error
-    _refuse_unknown(list(written), "")
+    _refuse_unknown(list(written), "", file)
     for name, value in written.items():
         if not isinstance(value, str):
             raise Refused(f"{file}: {name} is {value!r}, and every setting is a text. Write it in quotes.")
     return {n: str(file.parent / v) if n in ("path", "keys") else v for n, v in written.items()}
 
 
-def _refuse_unknown(names: list[str], prefix: str) -> None:
+def _refuse_unknown(names: list[str], prefix: str, file: Path | None = None) -> None:
     known = [f"{prefix}{name.upper() if prefix else name}" for name in Settings.model_fields]
     for name in names:
         if name not in known:
             by_case = {each.casefold(): each for each in known}
             nearest = by_case[difflib.get_close_matches(name.casefold(), by_case, 1, cutoff=0.0)[0]]
-            raise Refused(f"{name} is not a setting. Did you mean {nearest}?")
+            where = f" ({file})" if file else ""
+            raise Refused(f"{name} is not a setting{where}. Did you mean {nearest}?")
 
 
 def _toml(text: str) -> str:

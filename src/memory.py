@@ -116,6 +116,8 @@ class Memory:
             model=model or settings.model,
         )
         memory._trust_or_compare_views()
+        if installation.unmarked:
+            _say("mark.missing", keys=str(installation.keys.directory) if installation.keys else "")
         return memory
 
     @classmethod
@@ -243,8 +245,8 @@ class Memory:
         verified. Raises Unavailable where the recall can't be put on record.
         """
         with self._in_use():
-            if limit < 1:
-                raise Refused(f"limit is {limit}: ask for at least one memory.")
+            if type(limit) is not int or limit < 1:
+                raise Refused(f"limit is {limit!r}: ask for at least one memory.")
             asked = Question(_question(question), self._namespaces(namespaces), limit, _now())
             log, views = self._installation.memory, self._views.current(RECALL)
             answer = recall(log, views, self._searching(), asked)
@@ -417,6 +419,8 @@ def _views_stamp(store: Path, file: str | None) -> list[Any]:
 
 def _question(text: str) -> str:
     """The question as it is asked and recorded: U+0000, which no record may hold, becomes U+FFFD."""
+    if not isinstance(text, str):
+        raise Refused(f"The question is a {type(text).__name__}. Give a str.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -429,7 +433,7 @@ def _question(text: str) -> str:
 def _receipt(receipt: str) -> bytes:
     try:
         event_id = bytes.fromhex(receipt)
-    except ValueError:
+    except (ValueError, TypeError):
         event_id = b""
     if len(event_id) != 16:
         raise Refused(f"{receipt!r} is not a receipt. Give its 32 hexadecimal digits.")

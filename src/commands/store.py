@@ -170,6 +170,8 @@ def _stored(session: Session, command: Store) -> Stored:
 
 def check_text(text: str) -> None:
     """Refuse a text that can't be kept byte for byte: empty, over 1 MiB, or with lone surrogates."""
+    if not isinstance(text, str):
+        raise Refused(f"text is a {type(text).__name__}. Give a str.")
     if not text.strip():
         raise Refused("There is no text to store. Give one that is not white space only.")
     try:

@@ -81,12 +81,13 @@ class Request:
         installation.close({})
         return made
 
-    def audit(self, root: bytes, depth: Depth) -> Report:
-        """Verify the store with its public root key alone: no secret and no key directory is needed."""
+    def audit(self, root: bytes | None, depth: Depth) -> Report:
+        """Verify the logs of the store: with its public root key alone, or with its keys."""
         from ..events.installation import Installation  # noqa: PLC0415  as above
         from ..queries.verify import verify  # noqa: PLC0415
 
-        installation = Installation.audit(self.settings().path, root, None)
+        settings = self.settings()
+        installation = Installation.audit(settings.path, root, settings.keys)
         try:
             return verify(installation, depth=depth, progress=self.bar.show)
         finally:

@@ -63,7 +63,7 @@ def recalled(screen: Screen, recall: Recall) -> None:
         columns = (Column("#", right=True), Column("score", right=True), Column("id"), Column("when (UTC)"))
         screen.table((*columns, Column("text", wide=True)), rows)
     else:
-        screen.say("Nothing was found.")
+        screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
     screen.say()
     screen.facts({"receipt": recall.receipt, "degraded": "; ".join(recall.degraded)})
 
@@ -168,6 +168,7 @@ def status(screen: Screen, found: Status) -> None:
             "store": found.store,
             "keys": found.keys,
             "memories": ", ".join(f"{n} {name}" for name, n in found.memories.items()) or "none",
+            "namespaces": ", ".join(f"{name} ({n})" for name, n in found.namespaces.items()) or "none",
             "entries": ", ".join(f"{n} in the {name} log" for name, n in found.logs.items()),
             "views": f"{found.views}{_behind(found.behind)}",
             "vectors": f"{found.missing_vectors} missing" if found.missing_vectors else "all made",
@@ -198,7 +199,8 @@ def verified(screen: Screen, report: Report) -> None:
         views = [(name, digest[:DIGEST_DIGITS], "yes") for name, digest in report.views.items()]
         screen.table((Column("view"), Column("digest"), Column("equal to a rebuild")), views)
     screen.say()
-    screen.say("verified: everything checked is right", style="bold green")
+    unchecked = "; signatures and payloads were not checked" if report.depth == "structure" else ""
+    screen.say(f"verified: everything checked is right{unchecked}", style="bold green")
 
 
 def audited(screen: Screen, report: Report) -> None:

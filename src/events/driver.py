@@ -63,7 +63,10 @@ class File(NamedTuple):
     @property
     def uri(self) -> str:
         """The file as SQLite's URI."""
-        return f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rwc'}"
+        if not self.read_only:
+            return f"file:{quote(str(self.path))}?mode=rwc"
+        fixed = not os.access(self.path.parent, os.W_OK)  # on a medium that can't change, SQLite needs no locks
+        return f"file:{quote(str(self.path))}?mode=ro{'&immutable=1' if fixed else ''}"
 
 
 def translate(error: Exception, file: File) -> Exception:

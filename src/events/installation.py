@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, StoreExists, StoreIsNewer
+from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, Refused, StoreExists, StoreIsNewer
 from . import claims, recorder, settings
 from .canonical import NotCanonical, decode_body
 from .checkpoint import Checkpoint, sign
@@ -65,7 +65,7 @@ class Installation:
         self.mark: Mark | None = None
         try:
             self.memory, self.access = (self._log(number, name, opening) for number, name in enumerate(LOGS))
-            if opening.keys is not None and not opening.read_only:
+            if opening.keys is not None:
                 self.mark = Mark.in_directory(opening.keys.directory)
         except BaseException:
             self.datastore.close()
@@ -80,7 +80,10 @@ class Installation:
         store = secrets.token_bytes(16)
         key_directory = keys or default_directory(store)
         refuse_losing_place(key_directory, path)
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"{path} can't be a store's directory ({error.strerror}). Name another one.") from error
         with _creating(path):
             if exists(path):
                 raise StoreExists(f"{path} already holds a store: open it.")
@@ -252,7 +255,7 @@ def _store_of(path: Path) -> bytes:
     try:
         if not (path / FILE).is_file() or datastore.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
             raise NotFound(
-                f"There is no store in {path}. Create one with `tallystick init` or Memory.open({str(path)!r})."
+                f"There is no store in {str(path)!r}. Create one with `tallystick init` or Memory.open({str(path)!r})."
             )
         form, store = settings.read_setting(datastore, "format"), settings.read_setting(datastore, "store")
     finally:
@@ -338,7 +341,8 @@ def _identity(cursor: Any, number: int, name: str, root: bytes) -> tuple[Identit
     origin = origin_of(root, name, created.nonce or b"")
     if not _is_proven(created, origin, root) or not is_signed_by(row[0], created.writer):
         raise LogDamaged(
-            f"{name} log, position 0: it was not begun by the root key {root.hex()}. {LogDamaged.remedy}",
+            f"{name} log, position 0: it was not begun by the root key {root.hex()}: either the keys given are "
+            f"another store's, or the log was replaced. {LogDamaged.remedy}",
             log=name,
             position=0,
         )

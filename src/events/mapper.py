@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -55,6 +56,11 @@ class LoggedEvent:
     header: Header
     leaf: bytes
     event: Event
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.event.recorded_at // 1_000_000, UTC)
+        reason = getattr(self.event, "reason", None)
+        return f"{at:%Y-%m-%d %H:%M:%SZ}  {self.header.kind} by {self.event.actor}{f': {reason}' if reason else ''}"
 
     @property
     def originator_id(self) -> UUID:

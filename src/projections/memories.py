@@ -106,3 +106,11 @@ def streams_like(cursor: Any, low: bytes, high: bytes) -> list[bytes]:
 def counts(cursor: Any) -> dict[str, int]:
     """How many memories there are, by status."""
     return dict(cursor.execute("SELECT status, count(*) FROM memories GROUP BY status ORDER BY status").fetchall())
+
+
+def namespaces(cursor: Any) -> dict[str, int]:
+    """How many current memories each namespace has."""
+    rows = cursor.execute(
+        "SELECT namespace, sum(status = 'current') FROM memories GROUP BY namespace ORDER BY namespace"
+    )
+    return dict(rows.fetchall())

@@ -15,7 +15,7 @@ Status = Literal["current", "forgotten", "superseded"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Record:
     """A materialised memory: what was stored, and what has happened to it since.
 
@@ -33,6 +33,9 @@ class Record:
     reinforced: int = 0
     superseded_by: bytes | None = None
     forgotten_for: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Record({self.id[:12]}, {self.status}, {self.text[:60]!r})"
 
     @property
     def id(self) -> str:

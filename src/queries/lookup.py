@@ -15,7 +15,7 @@ LEAST_DIGITS = 4
 
 def resolve(views: Views, prefix: str) -> bytes:
     """The memory whose id begins with these hexadecimal digits, four at least. Raises NotFound; Refused if two do."""
-    digits = prefix.strip().lower()
+    digits = prefix.strip().lower() if isinstance(prefix, str) else ""
     if not LEAST_DIGITS <= len(digits) <= ID_DIGITS or any(c not in "0123456789abcdef" for c in digits):
         raise Refused(f"{prefix!r} is not a memory's id: give {LEAST_DIGITS} to {ID_DIGITS} of its hexadecimal digits.")
     views.catch_up(RECALL)

@@ -21,6 +21,7 @@ class Status(NamedTuple):
     keys: str
     root: str
     memories: dict[str, int]
+    namespaces: dict[str, int]
     logs: dict[str, int]
     roots: dict[str, str]
     views: str
@@ -40,7 +41,7 @@ class Status(NamedTuple):
 def status(installation: Installation, views: Views, model: str, missing_vectors: int) -> Status:
     """Look at a store that is open."""
     with views.reading() as cursor:
-        counted = memories.counts(cursor)
+        counted, namespaces = memories.counts(cursor), memories.namespaces(cursor)
     tips = {log.name: log.follow() for log in installation.logs}
     behind = {
         group.name: sum(tips[name].size - 1 - views.position(group, name) for name in group.logs) for group in GROUPS
@@ -51,6 +52,7 @@ def status(installation: Installation, views: Views, model: str, missing_vectors
         keys=str(directory),
         root=installation.keys.root.public.hex() if installation.keys else "",
         memories=counted,
+        namespaces=namespaces,
         logs={name: tip.size for name, tip in tips.items()},
         roots={name: tip.frontier.root().hex() for name, tip in tips.items()},
         views=views.path.name,
@@ -66,11 +68,11 @@ def status(installation: Installation, views: Views, model: str, missing_vectors
 def _remarks(installation: Installation, directory: Path) -> list[str]:
     remarks = []
     if installation.mark is None:
-        remarks.append(
-            "no mark is kept, since the keys can't be written to: a log that is cut back would not be noticed"
-        )
+        remarks.append("no mark is kept, since the keys can't be written to: a log that is cut would not be noticed")
     elif installation.unmarked:
-        remarks.append("there was no mark at this opening: a log that was cut back before it went unnoticed")
+        remarks.append(
+            "the mark was missing at this opening: a log that was cut before went unnoticed; compare its root"
+        )
     if directory.is_dir() and not is_private(directory):
         remarks.append(f"the keys in {directory} can be read by others")
     return remarks

@@ -525,7 +525,7 @@ ENDS = (
         "a tail that was cut",
         sql("DELETE FROM entry WHERE place = 4", "DELETE FROM payload WHERE place = 4"),
         behind(4, "it was cut"),
-        at(4, "checkpoint"),
+        behind(4, "it was cut"),
     ),
     Tampering(
         "a tail that was cut, and its checkpoint",
