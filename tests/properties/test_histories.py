@@ -339,7 +339,7 @@ def test_any_history_gives_one_set_of_views_and_answers(monkeypatch: pytest.Monk
 @pytest.mark.exhaustive
 def test_many_long_histories_give_one_set_of_views_and_answers() -> None:
     """The same, for more and longer histories."""
-    run(Histories, examples=200, steps=60)
+    run(Histories, examples=100, steps=50)
 
 
 @pytest.mark.usefixtures("one_embedder")
@@ -352,7 +352,7 @@ def test_any_history_gives_one_order_by_meaning() -> None:
 @pytest.mark.usefixtures("one_embedder")
 def test_many_histories_give_one_order_by_meaning() -> None:
     """The same, for more and longer histories."""
-    run(HistoriesByMeaning, examples=40, steps=40)
+    run(HistoriesByMeaning, examples=30, steps=40)
 
 
 def test_a_store_whose_memories_are_all_forgotten_equals_a_rebuild() -> None:
