@@ -37,7 +37,7 @@ _CHECKPOINTS = (
     "PRIMARY KEY (log, size)) STRICT, WITHOUT ROWID"
 )
 _SCHEMA = (*recorder.SCHEMA, *claims.SCHEMA, *settings.SCHEMA, _CHECKPOINTS)
-_ROOT_CONTEXT = b"tallystick/root/v1\0"
+_ROOT_CONTEXT = b"tallystick/root-key/v1\0"
 _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
 
 
