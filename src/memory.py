@@ -165,11 +165,21 @@ class Memory:
             self._search.close()
         if self._cache is not None:
             self._cache.close()
-        file = self._views.name()
-        self._views.close()
+        try:
+            self._close_store()
+        finally:
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary)
+
+    def _close_store(self) -> None:
+        try:
+            file = self._views.name()
+        except BaseException:
+            self._installation.abandon()
+            raise
+        finally:
+            self._views.close()
         self._installation.close({"views": _views_stamp(self._installation.path, file)})
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary)
 
     def __enter__(self) -> Self:
         return self

@@ -36,8 +36,9 @@ DRIVER_ERRORS = (dbapi2.Error, UnicodeDecodeError)
 
 # Primary result codes, https://www.sqlite.org/rescode.html
 _BUSY = {5, 6}
+_READ_ONLY = 8
 _UNWRITABLE = {
-    8: "is read-only",
+    _READ_ONLY: "is read-only",
     10: "could not be read or written",
     13: "has no room left",
     14: "can't be opened",
@@ -75,6 +76,8 @@ def translate(error: Exception, file: File) -> Exception:
     primary = None if code is None else code & 0xFF
     if primary in _BUSY:
         return Busy(f"Another writer holds {file.path.name} for more than {BUSY_SECONDS} s. Try again.")
+    if primary == _READ_ONLY and not file.read_only and os.access(file.path, os.W_OK):
+        return file.damaged(f"{file.path.name} is damaged: its header forbids writing. {file.damaged.remedy}")
     if primary in _UNWRITABLE:
         return Unavailable(f"{file.path} {_UNWRITABLE[primary]} ({error}). Nothing was written; free it and try again.")
     if primary in _DAMAGED or (primary is None and isinstance(error, dbapi2.OperationalError | UnicodeDecodeError)):
@@ -274,13 +277,17 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _keep_inherited() -> None:
     """In a forked child, let no inherited connection ever be closed, not even when the interpreter ends.
 
-    SQLite would take itself for the last user of the file, and write back what it knew at the fork.
+    SQLite would take itself for the last user of the file, and write back what it knew at the fork. What the driver
+    does when a process ends is left out: it would wait for a lock that a thread of the parent may have held.
     """
-    for connection in list(_CONNECTIONS):
-        if not connection.closed:
-            if connection.identity is not None:
-                _INHERITED.add(connection.identity)
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
+    inherited = [connection for connection in _CONNECTIONS if not connection.closed]
+    for connection in inherited:
+        if connection.identity is not None:
+            _INHERITED.add(connection.identity)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
+    library = ctypes.CDLL(None)
+    if inherited and hasattr(library, "on_exit"):
+        library.on_exit(library._exit, None)
 
 
 if hasattr(os, "register_at_fork"):

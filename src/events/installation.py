@@ -168,10 +168,12 @@ class Installation:
 
     def close(self, views: Mapping[str, Any]) -> None:
         """Flush, sign a checkpoint of what was added, and leave stamps by which the next open knows the files."""
-        self.commits.close()
-        signed = dict(self.datastore.rows("SELECT log, max(size) FROM checkpoint GROUP BY log"))
-        if any(log.tip.size > signed.get(log.recorder.identity.number, 0) for log in self.logs):
-            self.commits.run(self._checkpoint)
+        try:
+            self.commits.close()
+            self._sign_what_was_added()
+        except BaseException:
+            self.abandon()
+            raise
         self._shut()
         if self.mark is not None:
             if self.mark.hold():
@@ -193,6 +195,13 @@ class Installation:
     def _move_mark(self, reached: Sequence[Tip]) -> None:
         if self.mark is not None:
             self.mark.advance({log.origin: tip.frontier for log, tip in zip(self.logs, reached, strict=True)})
+
+    def _sign_what_was_added(self) -> None:
+        signed = dict(
+            self.datastore.rows("SELECT log, max(size) FROM checkpoint WHERE typeof(size) = 'integer' GROUP BY log")
+        )
+        if any(log.tip.size > signed.get(log.recorder.identity.number, 0) for log in self.logs):
+            self.commits.run(self._checkpoint)
 
     def _checkpoint(self, cursor: Any) -> None:
         assert self.keys is not None

@@ -6,7 +6,9 @@ import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import KeysMissing, NotFound
+from eventsourcing.persistence import IntegrityError
+
+from ..errors import KeysMissing, LogDamaged, NotFound
 from .claims import PLACES, Claim, Release, release, take
 from .commit import GroupCommit
 from .driver import Datastore
@@ -105,12 +107,26 @@ class Log:
                 self._vault.forget(draft.stream)
 
     def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> Sequence[int]:
-        positions = self.recorder.insert_within(cursor, sealed)
+        try:
+            positions = self.recorder.insert_within(cursor, sealed)
+        except self._datastore.driver_errors as error:
+            raise self._index_damaged(error) from error
         for given in request.releases:
             release(cursor, given)
         for claim in request.claims:
             take(cursor, claim, self.recorder.identity.number * PLACES + positions[claim.draft])
         return positions
+
+    def _index_damaged(self, error: BaseException) -> BaseException:
+        """What it means that an insert failed: every place, id and revision in it was free by the index."""
+        meaning = self._datastore.translate(error)
+        if not isinstance(meaning, IntegrityError):
+            return meaning
+        return LogDamaged(
+            f"{self.name} log: the index of {self._datastore.file.path.name} is damaged: it did not show an entry that "
+            f"is there ({meaning}). {LogDamaged.remedy}",
+            log=self.name,
+        )
 
     # ---- reading
 
@@ -119,6 +135,9 @@ class Log:
         self.follow()
         with self._datastore.transaction(commit=False) as cursor:
             reads = self.recorder.stream_events(cursor, stream, lte=upto)
+        for revision, read in enumerate(reads):
+            if read.header.revision != revision:
+                raise self.recorder.damaged(read.id, f"revision {revision} of its stream is missing before it")
         return [self._mapper.to_domain_event(read) for read in reads]
 
     def event_at(self, position: int) -> LoggedEvent:

@@ -117,12 +117,15 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         )
 
     def _revision(self, c: Any, sealed: SealedEvent, stream: bytes, ends: dict[bytes, int]) -> int:
-        if sealed.originator_version == 0 or type(sealed) is _Clear:
+        if type(sealed) is _Clear:
             return sealed.originator_version
         if stream not in ends:
-            self._refuse_without_key(c, sealed, stream)
+            if sealed.originator_version != 0:
+                self._refuse_without_key(c, sealed, stream)
             ends[stream] = self._end(c, stream)
         end = ends[stream]
+        if sealed.originator_version == 0 and end >= 0:
+            raise StreamErased(f"The stream {stream.hex()} began before and can't begin again. Store a new memory.")
         if sealed.originator_version not in (NEXT, end + 1):
             raise RevisionConflict(
                 f"Stream {stream.hex()} is at revision {end} and not at {sealed.originator_version - 1}: "
@@ -142,10 +145,8 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
 
     def _admit_data_key(self, c: Any, header: Header, wrapped: bytes) -> None:
         """A data key comes with the first event of its stream, and never again."""
-        if header.revision != 0 or self._end(c, header.stream) >= 0:
-            raise StreamErased(
-                f"The stream {header.stream.hex()} began before and takes no new data key. Store a new memory."
-            )
+        if header.revision != 0:
+            raise StreamErased(f"The stream {header.stream.hex()} takes no new data key. Store a new memory.")
         c.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (self.identity.number, header.stream, 1, wrapped))
 
     def _end(self, c: Any, stream: bytes) -> int:

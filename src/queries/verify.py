@@ -55,6 +55,7 @@ def verify(
     """
     if depth not in ("structure", "full"):
         raise Refused(f"depth is {depth!r}: give `structure` or `full`.")
+    _check_file(installation, depth)
     logs = tuple(_verify_log(installation, log, depth, progress) for log in installation.logs)
     return Report(depth, logs, compare_views(installation, views) if views is not None else {})
 
@@ -73,6 +74,18 @@ def compare_views(installation: Installation, views: ViewsInForce) -> dict[str, 
     if wrong:
         raise ViewsDamaged(f"The view `{wrong[0]}` is not what the log adds up to. {ViewsDamaged.remedy}")
     return digests
+
+
+def _check_file(installation: Installation, depth: Depth) -> None:
+    """Raise LogDamaged where log.db is not sound as a file, or holds checkpoints of a log that is not there."""
+    with installation.datastore.transaction(commit=False) as cursor:
+        found = cursor.execute("PRAGMA integrity_check(1)").fetchone()[0] if depth == "full" else "ok"
+        strays = {number for (number,) in cursor.execute("SELECT DISTINCT log FROM checkpoint").fetchall()}
+    if found != "ok":
+        raise LogDamaged(f"{installation.datastore.file.path.name} is damaged: {found}. {LogDamaged.remedy}")
+    strays -= {log.recorder.identity.number for log in installation.logs}
+    if strays:
+        raise LogDamaged(f"There is a checkpoint of a log {strays.pop()!r} that is not there. {LogDamaged.remedy}")
 
 
 def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Progress) -> LogReport:
@@ -133,9 +146,10 @@ class _Holdings:
         held = dict(cursor.execute("SELECT tag, stream FROM claim LEFT JOIN entry USING (place)").fetchall())
         current = {s: holder for s, holder in self._memories.items() if holder.status == "current"}
         expected = self._commands | {tag: s for s, holder in current.items() for tag in holder.tags}
-        for tag in sorted(set(held) | set(expected)):
+        for tag in sorted(set(held) | set(expected), key=repr):
             if held.get(tag) != expected.get(tag):
-                raise _damaged(self._log, f"the claim {tag.hex()} is not held as the events say")
+                name = tag.hex() if isinstance(tag, bytes) else repr(tag)
+                raise _damaged(self._log, f"the claim {name} is not held as the events say")
 
 
 class _Holder(NamedTuple):

@@ -18,9 +18,9 @@ from tallystick.errors import LogDamaged, ViewsDamaged
 from tallystick.events.installation import stamp
 from tallystick.events.mark import Mark
 from tallystick.projections.record import Record
-from tallystick.queries.verify import Report
+from tallystick.queries.verify import LogReport, Report
 
-from .layout import PAGE, Structure, cells, structures
+from .layout import PAGE, Structure, cells, small_rows, structures
 
 SEED = 20260508
 SECONDS = 30  # no look at a damaged store may take longer
@@ -82,7 +82,7 @@ class Seen(NamedTuple):
 
     report: Report
     answers: tuple[Answer, ...]
-    after: Any
+    after: LogReport
 
 
 class Original:
@@ -94,9 +94,8 @@ class Original:
         write_history(self.store, self.keys)
         self.files = {file.name: file.read_bytes() for file in self.store.iterdir()}
         self.mark = (self.keys / "mark").read_bytes()
-        scratch = folder / "scratch"
-        scratch.mkdir()
-        self.structures = structures(self.store / "log.db", scratch)
+        self.structures = structures(self.store / "log.db")
+        self.small_rows = small_rows(self.store / "log.db")
         self.seen = self.look(None)
         self.records = self.read_all()
 
@@ -234,10 +233,10 @@ def some_flips(original: Original, seed: str, counts: Mapping[str, int]) -> list
     return [_flip(original, random, sort) for sort, count in counts.items() for _ in range(count)]
 
 
-def every_flip(original: Original, file: str, offsets: range) -> Iterable[Flip]:
+def every_flip(file: str, offsets: Iterable[int]) -> list[Flip]:
     """One flip of each of these bytes of a file, each by bits that the seed decides."""
-    random = Random(f"{SEED} {file} {offsets.start}")
-    return [Flip(file, offset, random.randrange(1, 256)) for offset in offsets if offset < len(original.files[file])]
+    random = Random(f"{SEED} {file}")
+    return [Flip(file, offset, random.randrange(1, 256)) for offset in offsets]
 
 
 def flipped(content: bytes, flip: Flip) -> bytes:

@@ -1,11 +1,13 @@
-"""Where the entries, payloads and data keys of a closed store lie in its log.db."""
+"""Where things lie in the log.db of a closed store: entries, payloads and data keys, and the rows of small tables."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 from tallystick.errors import LogDamaged
 from tallystick.events.claims import PLACES
@@ -28,17 +30,13 @@ class Structure(NamedTuple):
     name: str
 
 
-def structures(file: Path, scratch: Path) -> list[Structure]:
-    """Every entry, payload and data key of a closed log.db, by place. Each is found exactly once.
-
-    The driver reads a copy, put into the folder `scratch`, so that the file itself is never open in two ways.
-    """
-    copy = Path(shutil.copy(file, scratch))
+def structures(file: Path) -> list[Structure]:
+    """Every entry, payload and data key of a closed log.db, by place. Each is found exactly once."""
     content = file.read_bytes()
     if content[_FREE_PAGES : _FREE_PAGES + 4] != bytes(4):
         raise AssertionError("log.db has unused pages: what lies on them can't be told from what is in use")
     used = list(cells(content))
-    return sorted(_located(content, used, *blob) for blob in _blobs(copy))
+    return sorted(_located(content, used, *blob) for blob in _blobs(file))
 
 
 def cells(content: bytes) -> Iterator[tuple[int, int]]:
@@ -47,15 +45,35 @@ def cells(content: bytes) -> Iterator[tuple[int, int]]:
         yield from _cells(content, page)
 
 
+def small_rows(file: Path) -> list[tuple[int, int]]:
+    """The first byte and the end of every claim, setting and checkpoint of a closed log.db; each table has one page."""
+    content = file.read_bytes()
+    with _copied(file) as cursor:
+        found = cursor.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name IN ('claim', 'setting', 'checkpoint')"
+        ).fetchall()
+    return [cell for (page,) in found for cell in _cells(content, (page - 1) * PAGE)]
+
+
+@contextmanager
+def _copied(file: Path) -> Iterator[Any]:
+    """A cursor on a copy of a database file, so that the file itself is never open in two ways."""
+    with TemporaryDirectory() as folder:
+        datastore = Datastore(File(Path(shutil.copy(file, folder)), LogDamaged))
+        try:
+            with datastore.transaction(commit=False) as cursor:
+                yield cursor
+        finally:
+            datastore.close()
+
+
 def _blobs(file: Path) -> Iterator[tuple[str, str, bytes]]:
-    datastore = Datastore(File(file, LogDamaged))
-    with datastore.transaction(commit=False) as cursor:
+    with _copied(file) as cursor:
         for sort, column in (("entry", "entry"), ("payload", "body")):
             for place, blob in cursor.execute(f"SELECT place, {column} FROM {sort}"):
                 yield sort, f"{sort} of the {LOGS[place // PLACES]} log, position {place % PLACES}", blob
         for log, stream, blob in cursor.execute("SELECT log, stream, wrapped FROM data_key"):
             yield "data key", f"data key of stream {stream.hex()} of the {LOGS[log]} log", blob
-    datastore.close()
 
 
 def _located(content: bytes, used: list[tuple[int, int]], sort: str, name: str, blob: bytes) -> Structure:

@@ -12,6 +12,7 @@ from .damage import Flip, Original, count_harmless, every_flip, judge, some_flip
 
 CHUNKS = 7
 COUNTS = {"entry": 75, "payload": 75, "data key": 50, "row": 50, "log.db": 50}
+FILE_HEADER, HEAD = 100, 6
 PARTS = 64
 
 
@@ -39,20 +40,36 @@ def test_a_flipped_byte_of_the_log_is_named_or_changes_nothing(original: Origina
     assert 0 < harmless < COUNTS["log.db"] + COUNTS["row"]
 
 
+def test_every_byte_of_the_file_header_is_named_or_changes_nothing(original: Original) -> None:
+    """The 100 bytes that tell SQLite how to read the file."""
+    count_harmless(original, every_flip("log.db", range(FILE_HEADER)))
+
+
+def test_no_value_of_another_type_gets_past(original: Original) -> None:
+    """The head of each claim, setting and checkpoint: a value of another type is refused by name, or means nothing."""
+    count_harmless(original, every_flip("log.db", heads(original)))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(0, PARTS, 2))
 def test_every_byte_of_the_log_is_named_or_changes_nothing(original: Original, part: int) -> None:
     """Half of the bytes of log.db; test_damage_views.py has the other half, so that two processes share the work."""
-    count_harmless(original, every_flip(original, "log.db", range(part, len(original.files["log.db"]), PARTS)))
+    count_harmless(original, every_flip("log.db", range(part, len(original.files["log.db"]), PARTS)))
 
 
-def test_refusing_to_open_leaves_no_file_open(original: Original) -> None:
-    """A store that is refused over and over does not use up the process's file descriptors."""
+def test_a_refused_store_leaves_no_file_open(original: Original) -> None:
+    """A store that is refused over and over, at opening, in use or at closing, uses up no file descriptors."""
     descriptors = Path("/proc/self/fd")
     if not descriptors.is_dir():
         pytest.skip("this system does not tell which files a process has open")
-    flips = [Flip("log.db", s.start + 40, 1) for s in original.structures if s.name.endswith("position 0")]
-    judge(original, flips[0])
+    first = [s.start + 40 for s in original.structures if s.name.endswith("position 0")]
+    judge(original, Flip("log.db", first[0], 1))
     before = len(os.listdir(descriptors))
-    assert all(judge(original, flip) for flip in flips * 3)
+    for flip in every_flip("log.db", first + heads(original)):
+        judge(original, flip)
     assert len(os.listdir(descriptors)) <= before
+
+
+def heads(original: Original) -> list[int]:
+    """The first bytes of each claim, setting and checkpoint, where the types of its values stand."""
+    return [offset for start, _ in original.small_rows for offset in range(start, start + HEAD)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,6 +42,17 @@ def test_damage_behind_a_forged_stamp_is_never_served_and_is_found_by_verify(ori
         with noting(original.describe(flip)):
             found = use_and_verify(original, flip)
             assert found or (flip.file == "log.db" and original.structure_at(flip) is None), "verify found nothing"
+
+
+def test_a_memory_that_an_index_has_lost_is_not_taken_for_absent(original: Original) -> None:
+    """Flips in each memory's id wherever log.db finds its events and its data key by it: the truth, or a refusal."""
+    ids = b"|".join(re.escape(bytes.fromhex(name)) for name in original.records)
+    flips = [Flip("log.db", found.start() + 8, 1) for found in re.finditer(ids, original.files["log.db"], re.DOTALL)]
+    beside = [flip for flip in flips if original.structure_at(flip) is None]
+    assert len(beside) >= 3 * len(original.records)
+    for flip in beside:
+        with noting(original.describe(flip)):
+            use_and_verify(original, flip)
 
 
 def use_and_verify(original: Original, flip: Flip) -> bool:

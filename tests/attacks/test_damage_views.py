@@ -31,7 +31,7 @@ def test_every_flipped_byte_of_a_view_is_named(original: Original, chunk: int) -
 def test_every_byte_of_a_view_is_named(original: Original, part: int) -> None:
     """All bytes of the views file and of vectors.db."""
     for file in (original.views, "vectors.db"):
-        flips = every_flip(original, file, range(part, len(original.files[file]), PARTS))
+        flips = every_flip(file, range(part, len(original.files[file]), PARTS))
         assert count_harmless(original, flips) == 0
 
 
@@ -39,4 +39,4 @@ def test_every_byte_of_a_view_is_named(original: Original, part: int) -> None:
 @pytest.mark.parametrize("part", range(1, PARTS, 2))
 def test_every_byte_of_the_log_is_named_or_changes_nothing(original: Original, part: int) -> None:
     """Half of the bytes of log.db; test_damage_log.py has the other half, so that two processes share the work."""
-    count_harmless(original, every_flip(original, "log.db", range(part, len(original.files["log.db"]), PARTS)))
+    count_harmless(original, every_flip("log.db", range(part, len(original.files["log.db"]), PARTS)))

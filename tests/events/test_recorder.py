@@ -294,7 +294,7 @@ def test_a_first_event_for_a_stream_that_is_there_is_refused(log: Log) -> None:
     stream, nonce = log.new_stream()
     log.append(Append((log.opening(stream, stored("a text", nonce)),)))
     wrapped = log._datastore.rows("SELECT wrapped FROM data_key")
-    with pytest.raises(StreamErased, match=f"The stream {stream.hex()} began before.* takes no new data key"):
+    with pytest.raises(StreamErased, match=f"The stream {stream.hex()} began before"):
         log.append(Append((log.opening(stream, stored("again", nonce)),)))
     assert log._datastore.rows("SELECT wrapped FROM data_key") == wrapped
     assert [logged.event for logged in log.events_of(stream)] == [stored("a text", nonce)]
@@ -305,7 +305,7 @@ def test_a_first_event_in_clear_for_a_stream_that_is_there_is_refused(log: Log) 
     stream, nonce = log.new_stream()
     event = ViewsRebuilt(recorded_at=NOW, actor="a", nonce=nonce, reason="r", before={}, after={})
     log.append(Append((log.opening(stream, event),)))
-    with pytest.raises(IntegrityError):
+    with pytest.raises(StreamErased, match="began before"):
         log.append(Append((log.opening(stream, event),)))
     assert log.follow().size == 2
 

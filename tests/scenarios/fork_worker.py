@@ -146,6 +146,16 @@ def ends_inside_with() -> None:
         stores(memory, "after")
 
 
+def fails() -> None:
+    """What a child ends with is told, finalisers and all."""
+    with opened() as memory:
+        stores(memory, "before")
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(7)
+        reap(pid)
+
+
 def temporary() -> None:
     """A child leaves the `with` block of a temporary memory: the folder is the parent's."""
     with Memory.temporary() as memory:
@@ -315,7 +325,7 @@ def use_handed(number: int) -> str:
 
 
 CASES = (
-    verbs, ends, ends_inside_with, temporary, threads, opens_again, opens_again_elsewise,
+    verbs, ends, ends_inside_with, fails, temporary, threads, opens_again, opens_again_elsewise,
     opens_again_and_outlives, lingers, killed, another_store, processes,
 )  # fmt: skip
 

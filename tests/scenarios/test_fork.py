@@ -45,6 +45,12 @@ def test_a_child_ends(case: str, place: Place, start: Start) -> None:
     require_whole(place, said)
 
 
+def test_a_child_that_fails_says_so(place: Place, start: Start) -> None:
+    """It ends with the status it asked for."""
+    said = start("fork_worker.py", place.store, place.keys, "fails").succeed()
+    assert said[-1] == ["child ended", 7]
+
+
 def test_a_child_leaves_the_block_of_a_temporary_memory(place: Place, start: Start) -> None:
     """The folder is the parent's: the child does not remove it."""
     said = played("temporary", place, start)
