@@ -10,7 +10,7 @@ import typer
 
 from tallystick.commands.rebuild import Rebuilt
 from tallystick.entrypoints import documents, tables
-from tallystick.entrypoints.cli import verb
+from tallystick.entrypoints.cli.verb import verb
 from tallystick.entrypoints.output import Screen
 from tallystick.entrypoints.request import Request
 from tallystick.events.installation import Installation

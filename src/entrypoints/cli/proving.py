@@ -1,0 +1,70 @@
+"""The commands that prove and mend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import documents, tables
+from ..request import Request
+from .verb import verb
+
+if TYPE_CHECKING:
+    from ...queries.verify import Depth
+
+KEY_BYTES = 32
+
+
+@verb
+def verify(
+    request: Request,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave signatures and payloads closed.")] = False,
+    views: Annotated[bool, typer.Option("--views", help="Compare the views with a rebuild too.")] = False,
+    root_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEX", help="Audit with this root public key alone: no secret is needed.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Check every entry, root, hash, signature and key.
+
+    Exits with 1 at the first that is wrong, and names its position.
+    """
+    if root_key is not None and views:
+        raise typer.BadParameter("The views open with the store's keys only.", param_hint="--views")
+    depth: Depth = "structure" if quick else "full"
+    if root_key is not None:
+        request.answer(request.audit(_key(root_key), depth), documents.verified, tables.audited)
+    elif not views:  # the log alone, whatever state the views are in
+        request.answer(request.audit(None, depth), documents.verified, tables.verified)
+    else:
+        with request.memory() as memory:
+            report = memory.verify(depth=depth, views=True, progress=request.bar.show)
+        request.answer(report, documents.verified, tables.verified)
+
+
+def _key(digits: str) -> bytes:
+    try:
+        key = bytes.fromhex(digits)
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise typer.BadParameter(f"A root key has {2 * KEY_BYTES} hexadecimal digits.", param_hint="--root-key")
+    return key
+
+
+@verb
+def replay(request: Request) -> None:
+    """Rebuild every view from the log.
+
+    The way back when a view is damaged or gone. The new views are put in force, and that is put on record.
+    """
+    request.answer(request.replay(), documents.rebuilt, tables.rebuilt)
+
+
+def join(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for command in (verify, replay):
+        app.command()(command)

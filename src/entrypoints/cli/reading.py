@@ -1,0 +1,86 @@
+"""The commands that read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import documents, tables
+from ..request import Request
+from .verb import Identifier, Model, verb
+
+
+@verb
+def recall(
+    request: Request,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
+    limit: Annotated[int, typer.Option(min=1, help="How many memories at most.")] = 10,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(help="Where to look, instead of the project's namespace. Can be repeated.", show_default=False),
+    ] = None,
+    model: Model = None,
+) -> None:
+    """Find the memories that answer a question.
+
+    Ends with the receipt, which names the signed event that says what was asked and what was answered.
+    """
+    with request.memory(model=model) as memory:
+        found = memory.recall(query, limit=limit, namespaces=namespace)
+    request.answer(found, documents.recalled, tables.recalled)
+
+
+@verb
+def get(request: Request, identifier: Identifier) -> None:
+    """Show one memory, whatever its status."""
+    with request.memory() as memory:
+        found = memory.get(identifier)
+    request.answer(found, documents.record, tables.record)
+
+
+@verb
+def history(request: Request, identifier: Identifier) -> None:
+    """Show every event of a memory, each verified."""
+    with request.memory() as memory:
+        events = memory.history(identifier)
+    request.answer(events, documents.history, tables.history)
+
+
+@verb
+def why(
+    request: Request,
+    receipt: Annotated[str, typer.Argument(metavar="RECEIPT", help="The receipt that a recall printed.")],
+    identifier: Annotated[
+        str | None, typer.Argument(metavar="ID", help="One of its hits; all without.", show_default=False)
+    ] = None,
+) -> None:
+    """Show why a recall answered as it did.
+
+    Its question, the scores of every stage, and the signed events behind each hit.
+    """
+    with request.memory() as memory:
+        explained = memory.why(receipt, identifier)
+    request.answer(explained, documents.explained, tables.explained)
+
+
+@verb
+def log(request: Request, limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20) -> None:
+    """Show who did what when, newest first, over both logs."""
+    with request.memory() as memory:
+        rows = memory.log(limit=limit)
+    request.answer(rows, documents.log, tables.log)
+
+
+@verb
+def status(request: Request) -> None:
+    """Show what is there, where it lies, and whether it is clean."""
+    with request.memory() as memory:
+        found = memory.status()
+    request.answer(found, documents.status, tables.status)
+
+
+def join(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for command in (recall, get, history, why, log, status):
+        app.command()(command)

@@ -1,0 +1,83 @@
+"""What every command has: the options they share, and errors as one line."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from ...errors import TallystickError
+from .. import documents
+from ..output import Bar, one_line, print_document
+from ..request import Request
+
+At = Annotated[
+    Path | None,
+    typer.Option(
+        "-C",
+        metavar="PATH",
+        help="The store's directory; else TALLYSTICK_PATH, else the store of the project around this directory.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something goes wrong.")]
+Identifier = Annotated[str, typer.Argument(metavar="ID", help="A memory's id, or the beginning of it.")]
+Reason = Annotated[str | None, typer.Option(help="Why. It is put on record.", show_default=False)]
+Namespace = Annotated[str | None, typer.Option(help="Instead of the project's namespace.", show_default=False)]
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="`auto`, `none`, or the folder of an ONNX model.", show_default=False),
+]
+
+_KEYWORD, _EITHER = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+_COMMON = (
+    inspect.Parameter("at", _KEYWORD, default=None, annotation=At),
+    inspect.Parameter("as_json", _KEYWORD, default=False, annotation=AsJson),
+    inspect.Parameter("debug", _KEYWORD, default=False, annotation=Debug),
+)
+
+
+def verb(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that all have, as its Request; a known error becomes one line and exit code 1."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+    @wraps(command)
+    def run(context: typer.Context, *, at: Path | None, as_json: bool, debug: bool, **options: Any) -> None:
+        request = Request(at or context.find_object(Path), as_json, debug, Bar())
+        try:
+            with _explained(request):
+                command(request, **options)
+        finally:
+            request.bar.close()
+
+    parameters = [inspect.Parameter("context", _EITHER, annotation=typer.Context), *own, *_COMMON]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+@contextmanager
+def _explained(request: Request) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (TallystickError, OSError) as error:
+        if request.debug:
+            raise
+        request.bar.close()
+        if request.as_json:
+            print_document(documents.failed(error))
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"tallystick: {one_line(message)}", file=sys.stderr)
+    raise typer.Exit(1)
