@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import getpass
 import json
 import os
 import tomllib
@@ -51,6 +52,14 @@ def load_settings(start: Path | None = None) -> Settings:
         raise Refused(
             f"The setting {'.'.join(map(str, first['loc']))} is not allowed ({first['msg']}). Set another value."
         ) from error
+
+
+def user() -> str:
+    """The name of the operating system's user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
 
 
 def write_project(directory: Path, store: Path, namespace: str, keys: Path | None = None) -> Path:

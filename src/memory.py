@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from .commands.forget import Forget, Restore, forget, restore
 from .commands.outcome import Outcome
 from .commands.rebuild import Rebuilt, rebuild
-from .commands.record_recall import AccessRecord
-from .commands.session import Session
 from .commands.store import Store, check_namespace, store
-from .config import load_settings
-from .errors import Forked, LogDamaged, NotFound, Refused, StoreExists, Unavailable, ViewsDamaged
-from .events.installation import FILE, Installation, stamp
+from .config import Settings, load_settings, user
+from .errors import LogDamaged, NotFound, Refused, StoreExists
+from .events.installation import FILE, Installation
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
+from .opened import OpenStore, now
 from .projections.audit import AuditRow, latest
 from .projections.record import Record
-from .projections.vector_cache import VectorCache, discard_damaged
-from .projections.views import RECALL, TRAIL, ViewsInForce
+from .projections.vector_cache import discard_damaged
+from .projections.views import TRAIL
 from .queries import lookup
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.status import Status, status
-from .queries.verify import Depth, Progress, Report, compare_views, quiet, verify
+from .queries.verify import Depth, Progress, Report, quiet, verify
 from .queries.why import Why, packed, why
 
 if TYPE_CHECKING:
-    from .projections.vector_search import VectorSearch
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +60,9 @@ class Memory:
     Not across a fork: start a child process with the `spawn` method, or open the store only after the fork.
     """
 
-    def __init__(self, installation: Installation, *, namespace: str, actor: str, model: str) -> None:
+    def __init__(self, opened: OpenStore, namespace: str) -> None:
         self.namespace = namespace
-        self._installation = installation
-        self._session = Session(installation, actor, {"process": str(os.getpid()), "user": _user()}, _now)
-        self._access = AccessRecord(self._session)
-        self._views = ViewsInForce(installation)
-        self._model = model
-        self._search: VectorSearch | None = None
-        self._cache: VectorCache | None = None
-        self._model_missing = False
-        self._loading = RLock()
-        self._process = os.getpid()
-        self._closed = False
-        self._temporary: Path | None = None
+        self._opened = opened
 
     # ---- opening and closing
 
@@ -109,16 +92,11 @@ class Memory:
         installation = (
             _open_or_create(directory, key_directory) if create else Installation.open(directory, key_directory)
         )
-        memory = cls(
-            installation,
-            namespace=name,
-            actor=actor or settings.actor or f"user:{_user()}",
-            model=model or settings.model,
-        )
-        memory._trust_or_compare_views()
+        opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model)
+        opened.trust_or_compare_views()
         if installation.unmarked:
             _say("mark.missing", keys=str(installation.keys.directory) if installation.keys else "")
-        return memory
+        return cls(opened, name)
 
     @classmethod
     def replay(
@@ -131,17 +109,15 @@ class Memory:
         """
         settings = load_settings()
         installation = Installation.open(Path(path), Path(keys) if keys is not None else settings.keys)
-        memory = cls(
-            installation, namespace=settings.namespace, actor=actor or settings.actor or f"user:{_user()}", model="none"
-        )
+        opened = OpenStore(installation, actor=_actor(actor, settings), model="none")
         installation.share()
         try:
             discard_damaged(installation)
-            rebuilt = memory.rebuild(reason=reason)
+            rebuilt = rebuild(opened.session, opened.views, reason)
         except BaseException:
-            installation.abandon()
+            opened.abandon()
             raise
-        memory.close()
+        opened.close()
         return rebuilt
 
     @classmethod
@@ -153,33 +129,12 @@ class Memory:
         except BaseException:
             shutil.rmtree(folder)
             raise
-        memory._temporary = folder
+        memory._opened.temporary = folder
         return memory
 
     def close(self) -> None:
         """Wait for the disk, sign a checkpoint of what was added, and close the files. Closing twice is no error."""
-        if self._closed or os.getpid() != self._process:
-            return
-        self._closed = True
-        if self._search is not None:
-            self._search.close()
-        if self._cache is not None:
-            self._cache.close()
-        try:
-            self._close_store()
-        finally:
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary)
-
-    def _close_store(self) -> None:
-        try:
-            file = self._views.name()
-        except BaseException:
-            self._installation.abandon()
-            raise
-        finally:
-            self._views.close()
-        self._installation.close({"views": _views_stamp(self._installation.path, file)})
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -188,22 +143,6 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _trust_or_compare_views(self) -> None:
-        """Before anything is served: views that somebody else can have changed are compared with a rebuild."""
-        installation = self._installation
-        try:
-            file = self._views.name()
-            trusted = installation.closed_with.get("views") == _views_stamp(installation.path, file)
-            if installation.alone:
-                self._views.remove_strays()
-                if file is not None and not trusted:
-                    compare_views(installation, self._views)
-            installation.share()
-        except BaseException:
-            self._views.close()
-            installation.abandon()
-            raise
 
     # ---- what may be asked to happen
 
@@ -215,27 +154,27 @@ class Memory:
         With `key=` it takes the place of the older value of that key. A text that is there already is
         reinforced. A command id makes a repetition harmless. Raises Refused where a rule says no.
         """
-        with self._in_use():
+        with self._opened.in_use():
             try:
                 command = Store(text=text, namespace=self.namespace if namespace is None else namespace, **fields)
             except TypeError as error:
                 raise Refused(f"That is not a field of a memory ({error}). Give one of {_fields()}.") from error
-            outcome = store(self._session, command)
-            self._follow()
+            outcome = store(self._opened.session, command)
+            self._opened.follow()
             return outcome
 
     def forget(self, memory: str, *, reason: str | None = None) -> Outcome:
         """Retract a memory, by its id or the beginning of it: nobody recalls it any more, and it is kept."""
-        with self._in_use():
-            outcome = forget(self._session, Forget(self._resolve(memory), reason))
-            self._follow()
+        with self._opened.in_use():
+            outcome = forget(self._opened.session, Forget(self._opened.resolve(memory), reason))
+            self._opened.follow()
             return outcome
 
     def restore(self, memory: str, *, reason: str | None = None) -> Outcome:
         """Bring a forgotten memory back. Raises Refused where another has taken its text or key since."""
-        with self._in_use():
-            outcome = restore(self._session, Restore(self._resolve(memory), reason))
-            self._follow()
+        with self._opened.in_use():
+            outcome = restore(self._opened.session, Restore(self._opened.resolve(memory), reason))
+            self._opened.follow()
             return outcome
 
     def rebuild(self, *, reason: str = "asked for") -> Rebuilt:
@@ -243,8 +182,8 @@ class Memory:
 
         Returns the digests before and after, by view: equal unless the old views were damaged.
         """
-        with self._in_use():
-            return rebuild(self._session, self._views, reason)
+        with self._opened.in_use():
+            return rebuild(self._opened.session, self._opened.views, reason)
 
     # ---- what can be asked
 
@@ -254,51 +193,51 @@ class Memory:
         Looks in this memory's namespace unless others are named. Each text is read from the signed log and
         verified. Raises Unavailable where the recall can't be put on record.
         """
-        with self._in_use():
+        with self._opened.in_use():
             if type(limit) is not int or limit < 1:
                 raise Refused(f"limit is {limit!r}: ask for at least one memory.")
-            asked = Question(_question(question), self._namespaces(namespaces), limit, _now())
-            log, views = self._installation.memory, self._views.current(RECALL)
-            answer = recall(log, views, self._searching(), asked)
+            asked = Question(_question(question), self._namespaces(namespaces), limit, now())
+            log, views = self._opened.log, self._opened.recalling()
+            answer = recall(log, views, self._opened.searching(), asked)
             return Recall(answer.hits, self._record(asked, answer), answer.degraded)
 
     def get(self, memory: str) -> Record:
         """One memory by its id or the beginning of it, whatever its status. On record as a read."""
-        with self._in_use():
-            stream = self._resolve(memory)
-            record = lookup.get(self._installation.memory, self._views.current(RECALL), stream)
-            self._access.read(stream, "get")
+        with self._opened.in_use():
+            stream = self._opened.resolve(memory)
+            record = lookup.get(self._opened.log, self._opened.recalling(), stream)
+            self._opened.access.read(stream, "get")
             return record
 
     def history(self, memory: str) -> list[LoggedEvent]:
         """Every event of a memory, oldest first, each verified. On record as a read."""
-        with self._in_use():
-            stream = self._resolve(memory)
-            events = lookup.history(self._installation.memory, self._views.current(RECALL), stream)
-            self._access.read(stream, "history")
+        with self._opened.in_use():
+            stream = self._opened.resolve(memory)
+            events = lookup.history(self._opened.log, self._opened.recalling(), stream)
+            self._opened.access.read(stream, "history")
             return events
 
     def why(self, receipt: str, memory: str | None = None) -> Why:
         """Why a recall answered as it did, for all its hits or one: event, signer, scores of every stage."""
-        with self._in_use():
-            stream = None if memory is None else self._resolve(memory)
-            explained = why(self._installation.memory, self._installation.access, _receipt(receipt), stream)
-            self._access.read(explained.logged.header.stream, "why")
+        with self._opened.in_use():
+            stream = None if memory is None else self._opened.resolve(memory)
+            explained = why(self._opened.log, self._opened.installation.access, _receipt(receipt), stream)
+            self._opened.access.read(explained.logged.header.stream, "why")
             return explained
 
     def events(self, after: int = 0) -> Iterator[LoggedEvent]:
         """The events of the memory log after a position, verified, oldest first, to its present end. On record."""
-        with self._in_use():
-            last = self._installation.memory.follow().size - 1
-            self._access.exported(after, max(after, last))
-        for page in self._installation.memory.pages(after, last):
+        with self._opened.in_use():
+            last = self._opened.log.follow().size - 1
+            self._opened.access.exported(after, max(after, last))
+        for page in self._opened.log.pages(after, last):
             for logged in page:
-                with self._in_use():
+                with self._opened.in_use():
                     yield logged
 
     def log(self, *, limit: int = 20) -> list[AuditRow]:
         """The newest events of both logs, newest first: who did what when, without any text."""
-        with self._in_use(), self._views.current(TRAIL).reading() as cursor:
+        with self._opened.in_use(), self._opened.views.current(TRAIL).reading() as cursor:
             return latest(cursor, limit)
 
     def verify(self, *, depth: Depth = "full", views: bool = False, progress: Progress = quiet) -> Report:
@@ -306,28 +245,30 @@ class Memory:
 
         `depth="structure"` leaves signatures and payloads closed. Raises LogDamaged or ViewsDamaged.
         """
-        with self._in_use():
-            return verify(self._installation, depth=depth, views=self._views if views else None, progress=progress)
+        with self._opened.in_use():
+            return verify(
+                self._opened.installation, depth=depth, views=self._opened.views if views else None, progress=progress
+            )
 
     def status(self) -> Status:
         """What is there, where it lies, and whether it is clean."""
-        with self._in_use():
-            views = self._views.current(RECALL)
-            search = self._searching()
+        with self._opened.in_use():
+            views = self._opened.recalling()
+            search = self._opened.searching()
             model = search.model if search else "none"
             missing = 0
             if search is not None:
                 search.follow(views)
                 missing = search.wait(0)
-            return status(self._installation, views, model, missing)
+            return status(self._opened.installation, views, model, missing)
 
     def embed(self, progress: Callable[[int], None] = lambda _missing: None) -> int:
         """Make every missing vector now, instead of in the background. Returns how many memories have one by that."""
-        with self._in_use():
-            search = self._searching()
+        with self._opened.in_use():
+            search = self._opened.searching()
             if search is None:
                 return 0
-            search.follow(self._views.current(RECALL))
+            search.follow(self._opened.recalling())
             first = missing = search.wait(0)
             while missing:
                 progress(missing)
@@ -335,24 +276,6 @@ class Memory:
             return first
 
     # ---- inside
-
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        if os.getpid() != self._process:
-            raise Forked
-        if self._closed:
-            raise Unavailable("This Memory is closed. Open the store again.")
-        yield
-
-    def _follow(self) -> None:
-        """After a change: the views catch up, and what is new is embedded if the model is loaded.
-
-        What was asked has happened by then, whatever becomes of the views: what reads them says what is wrong.
-        """
-        with suppress(ViewsDamaged, Unavailable):
-            views = self._views.current(RECALL)
-            if self._search is not None:
-                self._search.follow(views)
 
     def _namespaces(self, namespaces: Sequence[str] | None) -> tuple[str, ...]:
         if namespaces is None:
@@ -363,30 +286,12 @@ class Memory:
             check_namespace(name)
         return tuple(namespaces)
 
-    def _resolve(self, memory: str) -> bytes:
-        return lookup.resolve(self._views.opened(), memory)
-
-    def _searching(self) -> VectorSearch | None:
-        """Search by meaning, with the model loaded when it is first needed; None where there is no model."""
-        with self._loading:
-            if self._search is None and not self._model_missing:
-                from .projections.embedding import resolve_embedder  # noqa: PLC0415  numpy and the model
-                from .projections.vector_search import VectorSearch  # noqa: PLC0415  numpy
-
-                embedder = resolve_embedder(self._model)
-                if embedder is None:
-                    self._model_missing = True
-                    return None
-                self._cache = VectorCache(self._installation)
-                self._search = VectorSearch(self._cache, embedder, self._installation.memory)
-            return self._search
-
     def _record(self, asked: Question, answer: Answer) -> str:
         hits = tuple(
             RecordedHit(memory=h.record.stream, head=h.record.revision, scores=packed([h.scores[s] for s in STAGES]))
             for h in answer.hits
         )
-        event = self._session.event(
+        event = self._opened.session.event(
             Recalled,
             query=asked.text,
             namespaces=asked.namespaces,
@@ -398,7 +303,7 @@ class Memory:
             log_size=answer.log_size,
             log_root=answer.log_root,
         )
-        return self._access.recalled(event).hex()
+        return self._opened.access.recalled(event).hex()
 
 
 def _open_or_create(directory: Path, keys: Path | None) -> Installation:
@@ -420,11 +325,6 @@ def _refuse_remains(directory: Path) -> None:
     left = [*directory.glob("views-*.db"), *directory.glob("vectors.db")] if directory.is_dir() else []
     if left:
         raise LogDamaged(f"{directory} holds {left[0].name} and no {FILE}: the log is gone. Put it back from a backup.")
-
-
-def _views_stamp(store: Path, file: str | None) -> list[Any]:
-    vectors = stamp(store / "vectors.db")
-    return [file, stamp(store / file) if file else None, vectors]
 
 
 def _question(text: str) -> str:
@@ -454,15 +354,8 @@ def _fields() -> str:
     return ", ".join(name for name in Store.__dataclass_fields__ if name not in ("text", "namespace"))
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid-{os.getuid()}"
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
+def _actor(actor: str | None, settings: Settings) -> str:
+    return actor or settings.actor or f"user:{user()}"
 
 
 def _say(event: str, **fields: Any) -> None:

@@ -457,7 +457,7 @@ def test_views_that_were_put_back_from_earlier_are_caught_up(used: Place) -> Non
 def test_the_log_stays_writable_while_the_views_are_damaged(used: Place) -> None:
     """A view that fails stops; what was stored is stored, and the caller is told its id."""
     with used.open() as memory:
-        with memory._views.opened().datastore.transaction(commit=True) as cursor:
+        with memory._opened.views.opened().datastore.transaction(commit=True) as cursor:
             cursor.execute("DROP TABLE vector")
         outcome = memory.store("Stored all the same")
         assert outcome.status == "stored"
@@ -755,10 +755,10 @@ def test_vectors_of_the_real_model_are_in_vectors_db(learned: Place, counted: li
         memory.recall("anything", limit=1)
         new = memory.store("Hedgehogs hibernate in piles of leaves")
         assert memory.embed() in (0, 1)
-        cache = memory._cache
+        cache = memory._opened._cache
         assert cache is not None
         rows = cache._datastore.rows("SELECT hex(stream), length(value) FROM vector")
-        dimensions = memory._search._embedder.space.dimensions  # type: ignore[union-attr]
+        dimensions = memory._opened._search._embedder.space.dimensions  # type: ignore[union-attr]
     assert len(rows) == 31
     assert {length for _, length in rows} == {2 * dimensions}
     assert new.id.upper() in {stream for stream, _ in rows}

@@ -59,7 +59,7 @@ def use_and_verify(original: Original, flip: Flip) -> bool:
     """Ask and get everything of a damaged copy, then verify it. Returns whether open or verify refused it."""
     sound = False
     with original.copy(flip, forged=True) as copy, at_most(SECONDS), refusals(), original.open(copy) as memory:
-        assert memory._installation.checked == "new"
+        assert memory._opened.installation.checked == "new"
         use(original, memory)
         memory.verify(views=True)
         sound = True

@@ -206,7 +206,11 @@ def test_what_others_did_meanwhile_is_not_done_again(
     stored = memory.store(TEXT)
     if verb == "restore":
         memory.forget(stored.id)
-    log, look, status = memory._installation.memory, memory._installation.memory.events_of, memory.status()
+    log, look, status = (
+        memory._opened.installation.memory,
+        memory._opened.installation.memory.events_of,
+        memory.status(),
+    )
 
     def look_and_be_overtaken(stream: bytes, *, upto: int | None = None) -> list[LoggedEvent]:
         events = look(stream, upto=upto)

@@ -63,7 +63,7 @@ def test_another_opening_follows_the_switch(memory: Memory) -> None:
 
 def test_rebuilding_mends_a_view_that_was_changed(memory: Memory) -> None:
     """The event of a rebuild shows which view was not what the log adds up to."""
-    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+    with memory._opened.views.opened().datastore.transaction(commit=True) as cursor:
         cursor.execute("DELETE FROM vector WHERE number = 1")
     rebuilt = memory.rebuild(reason="a row is missing")
     changed = {name for name in rebuilt.after if rebuilt.before[name] != rebuilt.after[name]}
@@ -76,7 +76,7 @@ def test_rebuilding_mends_a_view_that_was_changed(memory: Memory) -> None:
 
 def test_a_rebuild_that_cannot_read_the_old_views_says_nothing_of_them(memory: Memory) -> None:
     """Where the old views can't be read there is no digest before, and the rebuild goes on."""
-    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+    with memory._opened.views.opened().datastore.transaction(commit=True) as cursor:
         cursor.execute("DROP TABLE audit")
     rebuilt = memory.rebuild(reason="a table is missing")
     assert rebuilt.before == {}

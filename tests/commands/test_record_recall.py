@@ -28,13 +28,13 @@ def memory() -> Iterator[Memory]:
 
 def read_back(memory: Memory) -> list[LoggedEvent]:
     """The events of the access log, genesis left out."""
-    log = memory._installation.access
+    log = memory._opened.installation.access
     return [logged for page in log.pages(0, log.follow().size - 1) for logged in page]
 
 
 def only_id(memory: Memory) -> str:
     """The id of the one memory, without leaving a trace."""
-    return memory._installation.memory.event_at(1).header.stream.hex()
+    return memory._opened.installation.memory.event_at(1).header.stream.hex()
 
 
 READS: dict[str, Callable[[Memory], Any]] = {
@@ -49,7 +49,7 @@ def test_a_recall_is_on_record_as_it_was_answered(memory: Memory) -> None:
     """The event holds question, scope, limit, each hit with its scores, what was missing, and the log's state."""
     recall = memory.recall("many readers", limit=3, namespaces=["project:app", "user:ana"])
     (logged,) = read_back(memory)
-    event, tip = logged.event, memory._installation.memory.tip
+    event, tip = logged.event, memory._opened.installation.memory.tip
     assert isinstance(event, Recalled)
     assert logged.header.id.hex() == recall.receipt
     assert (event.query, event.namespaces, event.limit) == ("many readers", ("project:app", "user:ana"), 3)
@@ -77,7 +77,7 @@ def test_reading_a_memory_by_name_is_on_record(memory: Memory, verb: str) -> Non
     """The event names the memory, the verb, the actor and the state of the log."""
     READS[verb](memory)
     (logged,) = read_back(memory)
-    tip = memory._installation.memory.tip
+    tip = memory._opened.installation.memory.tip
     assert isinstance(logged.event, Read)
     assert (logged.event.memory.hex(), logged.event.verb) == (only_id(memory), verb)
     assert logged.event.actor == "agent:planner"

@@ -18,7 +18,7 @@ NOW = 1683554160_000001
 def session() -> Iterator[Session]:
     """A session whose clock stands still."""
     with Memory.temporary() as memory:
-        yield Session(memory._installation, "agent:planner", {"user": "ana"}, lambda: NOW)
+        yield Session(memory._opened.installation, "agent:planner", {"user": "ana"}, lambda: NOW)
 
 
 def test_an_event_of_a_session_says_who_when_and_how(session: Session) -> None:
@@ -49,7 +49,7 @@ def test_a_store_that_was_opened_to_be_read_takes_no_command() -> None:
     with Memory.temporary() as memory:
         status = memory.status()
         memory.store("Use WAL mode")
-        audit = Installation.audit(memory._installation.path, None, memory._installation.keys.directory)  # type: ignore[union-attr]
+        audit = Installation.audit(memory._opened.installation.path, None, memory._opened.installation.keys.directory)  # type: ignore[union-attr]
         try:
             reader = Session(audit, "agent:planner", {}, lambda: NOW)
             with pytest.raises(Refused, match="opened to be read"):

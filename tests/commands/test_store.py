@@ -259,7 +259,7 @@ def test_threads_that_store_one_key_are_put_in_order(memory: Memory) -> None:
 
 def meanwhile(memory: Memory, monkeypatch: pytest.MonkeyPatch, act: Callable[[Memory], Any]) -> None:
     """Let another opening act once, between a command's look at a memory and its append."""
-    log, status = memory._installation.memory, memory.status()
+    log, status = memory._opened.installation.memory, memory.status()
     look = log.events_of
 
     def look_and_be_overtaken(stream: bytes, *, upto: int | None = None) -> list[LoggedEvent]:

@@ -30,7 +30,7 @@ def test_scores_are_those_of_bm25(seed: int) -> None:
     with Memory.temporary() as memory:
         for text in corpus:
             memory.store(text)
-        views = memory._views.current(RECALL)
+        views = memory._opened.views.current(RECALL)
         for word in WORDS:
             asked = query_tokens(f"{word} {WORDS[seed]}")
             with views.reading() as cursor:

@@ -70,7 +70,7 @@ def memory() -> Iterator[Memory]:
 @pytest.fixture
 def fresh(memory: Memory) -> Iterator[Views]:
     """Views of that history that a test may spoil, folded from zero."""
-    with building(memory._installation) as views:
+    with building(memory._opened.installation) as views:
         yield views
 
 
@@ -85,8 +85,8 @@ def group_of(view: View) -> Group:
 def live(memory: Memory) -> dict[str, str]:
     """The digests of the views as they were folded, act by act."""
     for group in GROUPS:
-        memory._views.current(group)
-    return memory._views.opened().digests()
+        memory._opened.views.current(group)
+    return memory._opened.views.opened().digests()
 
 
 def rebuilt(installation: Installation) -> dict[str, str]:
@@ -117,7 +117,7 @@ def test_the_history_gives_a_view_something_to_fold(fresh: Views, view: View) ->
 @each_view
 def test_live_folding_equals_a_rebuild(memory: Memory, view: View) -> None:
     """What was folded act by act is what is folded from zero."""
-    assert live(memory)[view.name] == rebuilt(memory._installation)[view.name]
+    assert live(memory)[view.name] == rebuilt(memory._opened.installation)[view.name]
 
 
 @each_view
@@ -126,15 +126,15 @@ def test_the_size_of_a_page_does_not_matter(
     memory: Memory, view: View, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a history is cut into pages leaves no trace in a view."""
-    expected = rebuilt(memory._installation)[view.name]
+    expected = rebuilt(memory._opened.installation)[view.name]
     monkeypatch.setattr(log_module, "PAGE", size)
-    assert rebuilt(memory._installation)[view.name] == expected
+    assert rebuilt(memory._opened.installation)[view.name] == expected
 
 
 @each_view
 def test_a_cleared_view_is_a_new_one(memory: Memory, fresh: Views, view: View) -> None:
     """Clearing removes every trace: the view is as one that has folded nothing."""
-    new = Views.create(memory._installation)
+    new = Views.create(memory._opened.installation)
     try:
         with fresh.datastore.transaction(commit=True) as cursor:
             view.clear(cursor)
@@ -178,7 +178,7 @@ def test_a_digest_is_the_same_when_taken_twice(fresh: Views, view: View) -> None
 def test_a_page_folded_twice_is_folded_once(memory: Memory, view: View) -> None:
     """Where rows are written anew, applying a page again does no harm."""
     for page in pages(memory, group_of(view)):
-        with building(memory._installation) as views, views.datastore.transaction(commit=True) as cursor:
+        with building(memory._opened.installation) as views, views.datastore.transaction(commit=True) as cursor:
             before = view.digest(cursor)
             view.apply(cursor, page)
             assert view.digest(cursor) == before
@@ -186,9 +186,9 @@ def test_a_page_folded_twice_is_folded_once(memory: Memory, view: View) -> None:
 
 def pages(memory: Memory, group: Group) -> Iterator[Page]:
     """Each log of a group as one page: the last state of every memory as its change."""
-    for log in memory._installation.logs:
+    for log in memory._opened.installation.logs:
         if log.name in group.logs:
-            views = Views.create(memory._installation)
+            views = Views.create(memory._opened.installation)
             try:
                 events = next(log.pages(0, log.follow().size - 1))
                 with views.datastore.transaction(commit=True) as cursor:
@@ -261,7 +261,7 @@ def test_views_that_have_become_empty_are_as_new() -> None:
     """A store whose every memory was forgotten has the views that a rebuild gives, totals included."""
     with Memory.temporary() as emptied:
         emptied.forget(emptied.store("The office is in Lisbon").id)
-        assert live(emptied) == rebuilt(emptied._installation)
+        assert live(emptied) == rebuilt(emptied._opened.installation)
 
 
 @settings(max_examples=20)
@@ -273,7 +273,7 @@ def test_any_history_gives_the_same_views_live_and_rebuilt(acts: list[Act], size
             perform(memory, act)
         before = [_answers(memory, text) for text in TEXTS]
         patch.setattr(log_module, "PAGE", size)
-        assert live(memory) == rebuilt(memory._installation)
+        assert live(memory) == rebuilt(memory._opened.installation)
         memory.rebuild()
         assert [_answers(memory, text) for text in TEXTS] == before
 

@@ -619,7 +619,7 @@ def test_an_event_with_a_junk_signature_is_never_folded(written: Place) -> None:
     """Appended under an open Memory it stops every verb with its position, and no view moves onto it."""
     with Memory.open(written.store, keys=written.keys, model="none") as memory:
         known = memory.recall("first").hits[0].id
-        views = memory._views.opened()
+        views = memory._opened.views.opened()
         before = [views.position(group, "memory") for group in GROUPS]
         appended(False)(written)
         verbs: dict[str, Callable[[], object]] = {
@@ -653,8 +653,9 @@ def test_a_stale_memory_does_not_write_to_what_was_erased(written: Place) -> Non
         for verb in (memory.forget, lambda _: memory.store(TEXTS[0], command_id="new")):
             with pytest.raises(StreamErased, match=f"{erased} was erased"):
                 verb(erased)
-        rows = memory._installation.datastore.rows("SELECT * FROM data_key WHERE stream = ?", (bytes.fromhex(erased),))
-        assert (rows, memory._installation.memory.follow().size) == ([], 5)
+        datastore = memory._opened.installation.datastore
+        rows = datastore.rows("SELECT * FROM data_key WHERE stream = ?", (bytes.fromhex(erased),))
+        assert (rows, memory._opened.installation.memory.follow().size) == ([], 5)
 
 
 def test_an_older_copy_is_found(written: Place, tmp_path: Path) -> None:

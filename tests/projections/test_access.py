@@ -19,7 +19,7 @@ def memory() -> Iterator[Memory]:
 
 def rows(memory: Memory) -> list[dict[str, Any]]:
     """The rows of the view, caught up, in order of the log."""
-    with memory._views.current(TRAIL).reading() as cursor:
+    with memory._opened.views.current(TRAIL).reading() as cursor:
         found = cursor.execute("SELECT * FROM access ORDER BY position, rank")
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -27,7 +27,7 @@ def rows(memory: Memory) -> list[dict[str, Any]]:
 
 def use(memory: Memory, id: str) -> tuple[int, int | None]:
     """How often a memory was recalled, and when last."""
-    with memory._views.current(TRAIL).reading() as cursor:
+    with memory._opened.views.current(TRAIL).reading() as cursor:
         return use_of(cursor, bytes.fromhex(id))
 
 

@@ -19,7 +19,7 @@ def memory() -> Iterator[Memory]:
 
 def rows(memory: Memory, limit: int = 1000) -> list[AuditRow]:
     """The newest rows, caught up, newest first."""
-    with memory._views.current(TRAIL).reading() as cursor:
+    with memory._opened.views.current(TRAIL).reading() as cursor:
         return latest(cursor, limit)
 
 
@@ -38,7 +38,7 @@ def test_every_event_of_both_logs_has_one_row(memory: Memory) -> None:
         ("access", 1): "memory.recalled",
         ("access", 2): "memory.read",
     }
-    for log in memory._installation.logs:
+    for log in memory._opened.installation.logs:
         for logged in next(log.pages(0, log.tip.size - 1)):
             header, row = logged.header, found[log.name, logged.header.position]
             assert (row.id, row.stream, row.revision) == (header.id, header.stream, header.revision)

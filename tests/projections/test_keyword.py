@@ -32,7 +32,7 @@ def common() -> Iterator[Memory]:
 
 def search(memory: Memory, question: str, *namespaces: str, now: int = 0, limit: int = 10) -> list[int]:
     """The numbers of what is found, best first."""
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         found = keyword.search(cursor, query_tokens(question), namespaces or ("project:app",), now, limit)
     return [number for number, _ in found]
 
@@ -40,7 +40,7 @@ def search(memory: Memory, question: str, *namespaces: str, now: int = 0, limit:
 def terms(memory: Memory, column: str) -> dict[int, list[str]]:
     """The terms of one column, by memory, in order."""
     found: dict[int, list[str]] = {}
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         for term, number in cursor.execute(
             'SELECT term, doc FROM keyword_terms WHERE col = ? ORDER BY doc, "offset"', (column,)
         ):
@@ -50,7 +50,7 @@ def terms(memory: Memory, column: str) -> dict[int, list[str]]:
 
 def digest(memory: Memory) -> str:
     """The digest of the view, caught up."""
-    return memory._views.current(RECALL).digests()["keyword"]
+    return memory._opened.views.current(RECALL).digests()["keyword"]
 
 
 def test_a_memory_is_found_by_its_words_its_tags_and_its_author(memory: Memory) -> None:
@@ -125,7 +125,7 @@ def test_only_the_namespaces_asked_are_searched(memory: Memory) -> None:
         memory.store("The office is in Lisbon", namespace=name)
     assert search(memory, "Lisbon", "user:ana") == [2]
     assert sorted(search(memory, "Lisbon", "user:ana", "user:ben", "user:ana")) == [2, 3]
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         assert keyword.search(cursor, ["lisbon"], [], 0, 10) == []
 
 

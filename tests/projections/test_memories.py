@@ -28,7 +28,7 @@ def memory() -> Iterator[Memory]:
 
 def rows(memory: Memory) -> list[dict[str, Any]]:
     """The rows of the view, caught up, in order of their numbers."""
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         found = cursor.execute("SELECT * FROM memories ORDER BY number")
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -36,14 +36,14 @@ def rows(memory: Memory) -> list[dict[str, Any]]:
 
 def record_of(memory: Memory, id: str) -> Record:
     """A memory as its events say it is."""
-    record = fold(memory._installation.memory.events_of(bytes.fromhex(id)))
+    record = fold(memory._opened.installation.memory.events_of(bytes.fromhex(id)))
     assert record is not None
     return record
 
 
 def ask(memory: Memory, *namespaces: str, now: int = 0) -> list[int]:
     """The numbers of what can be recalled from these namespaces at a time."""
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         return memories.recallable(cursor, namespaces, now)
 
 
@@ -115,7 +115,7 @@ def test_what_expires_at_a_time_is_gone_at_that_time(memory: Memory) -> None:
 def test_rows_come_in_the_order_they_are_asked_for(memory: Memory) -> None:
     """Looking rows up by number keeps the order of the numbers: that is the rank."""
     ids = [memory.store(f"Note {number}").id for number in range(3)]
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         assert [row[1].hex() for row in memories.rows_of(cursor, [3, 1, 2])] == [ids[2], ids[0], ids[1]]
         streams = memories.streams_of(cursor, [3, 1])
     assert {number: stream.hex() for number, stream in streams.items()} == {1: ids[0], 3: ids[2]}
@@ -123,10 +123,10 @@ def test_rows_come_in_the_order_they_are_asked_for(memory: Memory) -> None:
 
 def test_counts_are_by_status(memory: Memory) -> None:
     """How many memories are current, forgotten and superseded; a status that none has is left out."""
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         assert memories.counts(cursor) == {}
     memory.forget(memory.store("Note 1").id)
     for name in "ABC":
         memory.store(f"Company {name}", key="employer")
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         assert memories.counts(cursor) == {"current": 1, "forgotten": 1, "superseded": 2}

@@ -19,13 +19,13 @@ def memory() -> Iterator[Memory]:
 
 def wanted(memory: Memory, after: int = 0) -> list[Wanted]:
     """What changed after a position."""
-    with memory._views.current(RECALL).reading() as cursor:
+    with memory._opened.views.current(RECALL).reading() as cursor:
         return list(changed_after(cursor, after))
 
 
 def record_of(memory: Memory, id: str) -> Record:
     """A memory as its events say it is."""
-    record = fold(memory._installation.memory.events_of(bytes.fromhex(id)))
+    record = fold(memory._opened.installation.memory.events_of(bytes.fromhex(id)))
     assert record is not None
     return record
 

@@ -60,11 +60,11 @@ def memory() -> Iterator[Memory]:
 @pytest.fixture
 def searching(memory: Memory) -> Iterator[Callable[[AxisEmbedder], VectorSearch]]:
     """Makes a search over the memory's views; each is closed at the end."""
-    cache, made = VectorCache(memory._installation), list[VectorSearch]()
+    cache, made = VectorCache(memory._opened.installation), list[VectorSearch]()
 
     def make(embedder: AxisEmbedder) -> VectorSearch:
-        made.append(VectorSearch(cache, embedder, memory._installation.memory))
-        made[-1].follow(memory._views.current(RECALL))
+        made.append(VectorSearch(cache, embedder, memory._opened.installation.memory))
+        made[-1].follow(memory._opened.views.current(RECALL))
         return made[-1]
 
     yield make
@@ -78,7 +78,7 @@ Searching = Callable[[AxisEmbedder], VectorSearch]
 
 def follow(search: VectorSearch, memory: Memory) -> None:
     """Take in what the views have gained, and wait until all of it is embedded."""
-    search.follow(memory._views.current(RECALL))
+    search.follow(memory._opened.views.current(RECALL))
     assert search.wait(PATIENCE) == 0
 
 
@@ -177,7 +177,7 @@ def test_what_is_forgotten_while_it_waits_is_not_embedded(memory: Memory, search
     embedder.gate.clear()
     search = searching(embedder)
     memory.forget(memory.recall("fish").hits[0].id)
-    search.follow(memory._views.current(RECALL))
+    search.follow(memory._opened.views.current(RECALL))
     embedder.gate.set()
     assert search.wait(PATIENCE) == 0
     assert "a fish" not in embedder.made
@@ -191,7 +191,7 @@ def test_what_stopped_the_embedding_is_raised(memory: Memory, searching: Searchi
     with pytest.raises(ModelMissing):
         search.wait(PATIENCE)
     with pytest.raises(ModelMissing):
-        search.follow(memory._views.current(RECALL))
+        search.follow(memory._opened.views.current(RECALL))
 
 
 def test_a_failure_that_passes_is_not_for_ever(memory: Memory, searching: Searching) -> None:
@@ -204,7 +204,7 @@ def test_a_failure_that_passes_is_not_for_ever(memory: Memory, searching: Search
     embedder.failing = None
     for _ in range(2):
         with contextlib.suppress(Busy):
-            search.follow(memory._views.current(RECALL))
+            search.follow(memory._opened.views.current(RECALL))
     assert search.wait(PATIENCE) == 0
     assert best(search, "cat")[0] == 1
 
@@ -218,7 +218,7 @@ def test_an_embedder_that_breaks_does_not_end_embedding_silently(memory: Memory,
     with contextlib.suppress(ZeroDivisionError, Unavailable):
         search.wait(0.3)
         embedder.failing = None
-        search.follow(memory._views.current(RECALL))
+        search.follow(memory._opened.views.current(RECALL))
         assert search.wait(PATIENCE / 5) == 0
 
 
@@ -240,7 +240,7 @@ def test_what_arrives_while_the_thread_ends_is_embedded(
     search = searching(AxisEmbedder())
     assert search.wait(PATIENCE) == 0
     memory.store("another cat")
-    search.follow(memory._views.current(RECALL))
+    search.follow(memory._opened.views.current(RECALL))
     assert search.wait(2.0) == 0
     search.close()
     for thread in threads:

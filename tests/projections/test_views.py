@@ -41,7 +41,7 @@ def count(views: Views) -> int:
 
 def files(memory: Memory) -> list[Path]:
     """The views files of a store."""
-    return sorted(memory._installation.path.glob("views-*.db*"))
+    return sorted(memory._opened.installation.path.glob("views-*.db*"))
 
 
 # ---- folding
@@ -55,7 +55,7 @@ def test_every_view_is_in_one_group() -> None:
 
 def test_catching_up_folds_what_is_new_once(memory: Memory) -> None:
     """What was folded is not folded again; how many events were is said."""
-    views = memory._views.opened()
+    views = memory._opened.views.opened()
     assert (views.catch_up(RECALL), views.position(RECALL, "memory")) == (0, NOTES)
     with open_again(memory) as other:
         for number in range(3):
@@ -67,7 +67,7 @@ def test_catching_up_folds_what_is_new_once(memory: Memory) -> None:
 
 def test_a_new_file_is_at_genesis(memory: Memory) -> None:
     """Before anything is folded every group stands at position 0 of every log, which is no event."""
-    views = Views.create(memory._installation)
+    views = Views.create(memory._opened.installation)
     try:
         assert {views.position(group, log) for group in GROUPS for log in group.logs} == {0}
         assert views.catch_up(RECALL) == NOTES
@@ -77,7 +77,7 @@ def test_a_new_file_is_at_genesis(memory: Memory) -> None:
 
 def test_rows_and_position_move_together(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A view that fails in the middle of a page leaves neither rows nor position of that page."""
-    views = Views.create(memory._installation)
+    views = Views.create(memory._opened.installation)
     apply = Keyword.apply
 
     def fail(self: Keyword, cursor: Any, page: Page) -> None:
@@ -91,18 +91,18 @@ def test_rows_and_position_move_together(memory: Memory, monkeypatch: pytest.Mon
         assert (count(views), views.position(RECALL, "memory")) == (0, 0)
         monkeypatch.undo()
         assert (views.catch_up(RECALL), count(views)) == (NOTES, NOTES)
-        assert views.digests()["keyword"] == memory._views.current(RECALL).digests()["keyword"]
+        assert views.digests()["keyword"] == memory._opened.views.current(RECALL).digests()["keyword"]
     finally:
         views.remove()
 
 
 def test_views_that_are_ahead_of_the_log_are_damaged(memory: Memory) -> None:
     """Views that claim to have folded events which the log does not have are not those of this log."""
-    views = memory._views.opened()
+    views = memory._opened.views.opened()
     with views.datastore.transaction(commit=True) as cursor:
         cursor.execute("UPDATE tracking SET notification_id = 1000 WHERE application_name = 'recall/memory'")
     with pytest.raises(ViewsDamaged, match="1000"), open_again(memory) as other:
-        other._views.current(RECALL)
+        other._opened.views.current(RECALL)
 
 
 def test_views_that_another_has_folded_further_meanwhile_are_not_damaged(
@@ -110,7 +110,7 @@ def test_views_that_another_has_folded_further_meanwhile_are_not_damaged(
 ) -> None:
     """Between looking at the log and at the views another writer may append and fold: that is no damage."""
     with open_again(memory) as other:
-        views, log = other._views.current(RECALL), other._installation.memory
+        views, log = other._opened.views.current(RECALL), other._opened.installation.memory
         seen, follow = log.follow(), Log.follow
         memory.store("Note that came in between")
         answers = iter([seen])
@@ -143,7 +143,7 @@ def test_two_openings_fold_each_event_once(memory: Memory) -> None:
     with open_again(memory) as other:
         for number in range(6):
             (memory if number % 2 else other).store(f"Note of two {number}")
-        assert count(other._views.current(RECALL)) == count(memory._views.current(RECALL)) == NOTES + 6
+        assert count(other._opened.views.current(RECALL)) == count(memory._opened.views.current(RECALL)) == NOTES + 6
         memory.verify(views=True)
         other.verify(views=True)
 
@@ -154,14 +154,14 @@ def test_two_openings_fold_each_event_once(memory: Memory) -> None:
 def test_a_store_has_one_views_file_which_the_log_names(memory: Memory) -> None:
     """The file in force carries the schema in its name, and is the only one."""
     (name,) = {file.name.removesuffix("-wal").removesuffix("-shm") for file in files(memory)}
-    assert name == memory._views.name() == memory.status().views
+    assert name == memory._opened.views.name() == memory.status().views
     assert name.startswith(f"views-{schema_hash()}-")
 
 
 def test_the_views_are_encrypted(memory: Memory) -> None:
     """Whoever copies the views file without the keys learns nothing from it."""
     memory.rebuild()
-    with memory._views.opened().datastore.transaction(commit=False) as cursor:
+    with memory._opened.views.opened().datastore.transaction(commit=False) as cursor:
         cursor.execute("PRAGMA wal_checkpoint")
     content = b"".join(file.read_bytes() for file in files(memory) if not file.name.endswith("-shm"))
     assert len(content) > 4096
@@ -172,17 +172,17 @@ def test_the_views_are_encrypted(memory: Memory) -> None:
 def test_building_leaves_no_file_behind(memory: Memory) -> None:
     """A scratch file is deleted when it has been compared, and when that fails."""
     before = files(memory)
-    with building(memory._installation) as fresh:
+    with building(memory._opened.installation) as fresh:
         assert fresh.path in files(memory)
-        assert fresh.digests() == {**memory._views.opened().digests(), **_trail_of(memory)}
+        assert fresh.digests() == {**memory._opened.views.opened().digests(), **_trail_of(memory)}
     assert files(memory) == before
-    with pytest.raises(ZeroDivisionError), building(memory._installation):
+    with pytest.raises(ZeroDivisionError), building(memory._opened.installation):
         raise ZeroDivisionError
     assert files(memory) == before
 
 
 def _trail_of(memory: Memory) -> dict[str, str]:
-    digests = memory._views.current(TRAIL).digests()
+    digests = memory._opened.views.current(TRAIL).digests()
     return {view.name: digests[view.name] for view in TRAIL.views}
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_nobody_named_is_cleared_away_at_the_next_opening(memory: Me
     with Memory.open(tmp_path / "store", **where) as first:  # type: ignore[arg-type]
         first.store("Note")
         in_force = first.status().views
-        Views.create(first._installation).close()
+        Views.create(first._opened.installation).close()
     assert len(list((tmp_path / "store").glob("views-*.db"))) == 2
     with Memory.open(tmp_path / "store", **where) as second:  # type: ignore[arg-type]
         assert [file.name for file in files(second) if file.suffix == ".db"] == [in_force]
@@ -233,7 +233,7 @@ def test_a_views_file_that_is_gone_is_damage(memory: Memory) -> None:
     status = memory.status()
     for file in files(memory):
         file.rename(file.with_name(f"moved-{file.name}"))
-    views = ViewsInForce(memory._installation)
+    views = ViewsInForce(memory._opened.installation)
     with pytest.raises(ViewsDamaged, match=rf"{status.views} is gone.*tallystick replay"):
         views.opened()
     assert files(memory) == []

@@ -288,11 +288,11 @@ class Histories(RuleBasedStateMachine):
 
 def abandon(memory: Memory) -> None:
     """Leave a Memory as the end of its process would, without waiting for the disk."""
-    if memory._search is not None and memory._cache is not None:
-        memory._search.close()
-        memory._cache.close()
-    memory._views.close()
-    memory._installation.abandon()
+    if memory._opened._search is not None and memory._opened._cache is not None:
+        memory._opened._search.close()
+        memory._opened._cache.close()
+    memory._opened.views.close()
+    memory._opened.installation.abandon()
 
 
 class HistoriesByMeaning(Histories):

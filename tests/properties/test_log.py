@@ -256,7 +256,7 @@ def test_an_event_with_a_right_root_and_a_junk_signature_is_never_served(
 ) -> None:
     """It fits the tree and its payload opens, but its writer did not sign it: nobody folds it, serves it or goes on."""
     with attacked() as (place, memory, kept):
-        rogue = Rogue(memory._installation, SIGNATURES[signature])
+        rogue = Rogue(memory._opened.installation, SIGNATURES[signature])
         if names_its_key:
             rogue.writer = OTHER.public
         why = rogue.append(FORGERIES[kind], bytes.fromhex(kept)), "it is not signed by the key in force"
@@ -270,9 +270,9 @@ def test_an_event_with_a_right_root_and_a_junk_signature_is_never_served(
 def test_an_event_with_a_right_signature_over_another_history_is_never_served(kind: str) -> None:
     """Its writer signed it, but over the root of entries that are not those before it."""
     with attacked() as (place, memory, kept):
-        keys = memory._installation.keys
+        keys = memory._opened.installation.keys
         assert keys is not None
-        rogue = Rogue(memory._installation, lambda message, _before: keys.writer.sign(message))
+        rogue = Rogue(memory._opened.installation, lambda message, _before: keys.writer.sign(message))
         rogue.history = [b"another entry"]
         why = (
             rogue.append(FORGERIES[kind], bytes.fromhex(kept)) - 1,
@@ -344,7 +344,7 @@ class Rogue:
 
 def live_memory_refuses(memory: Memory, kind: str, kept: str, why: tuple[int, str]) -> None:
     """A Memory that was open when it happened neither answers from it nor appends after it."""
-    store = memory._installation.path
+    store = memory._opened.installation.path
     sizes = [len(rows(store, log)) for log in (0, 1)]
     verbs: list[Callable[[], object]] = [memory.verify, memory.rebuild, memory.log]
     verbs += [lambda: memory.recall("vault"), lambda: memory.get(kept)]
@@ -355,9 +355,9 @@ def live_memory_refuses(memory: Memory, kind: str, kept: str, why: tuple[int, st
             verb()
     assert [len(rows(store, log)) for log in (0, 1)] == sizes
     assert len(list(store.glob("views-*.db"))) == 1
-    with memory._views.opened().reading() as cursor:
+    with memory._opened.views.opened().reading() as cursor:
         assert cursor.execute("SELECT count(*), min(status) FROM memories").fetchall() == [(1, "current")]
-    assert memory._views.opened().position(RECALL, "memory") == 1
+    assert memory._opened.views.opened().position(RECALL, "memory") == 1
 
 
 def fresh_memory_refuses(place: Path, why: tuple[int, str]) -> None:

@@ -22,13 +22,13 @@ def memory() -> Iterator[Memory]:
 
 def resolve(memory: Memory, prefix: str) -> str:
     """The id of the memory whose id begins like this."""
-    return lookup.resolve(memory._views.opened(), prefix).hex()
+    return lookup.resolve(memory._opened.views.opened(), prefix).hex()
 
 
 @pytest.fixture
 def twins(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Two memories whose ids begin with the same six digits or more."""
-    origin, seen = memory._installation.memory.origin, dict[bytes, bytes]()
+    origin, seen = memory._opened.installation.memory.origin, dict[bytes, bytes]()
     number = 0
     while True:
         nonce = number.to_bytes(16, "big")
@@ -130,17 +130,17 @@ def test_history_is_every_event_oldest_first(memory: Memory) -> None:
 def test_an_end_that_is_missing_from_the_log_is_noticed(memory: Memory) -> None:
     """Where the view has seen more of a memory than the log now holds, nothing is handed out."""
     stored = memory.store("The office is in Lisbon")
-    views = memory._views.current(RECALL)
+    views = memory._opened.views.current(RECALL)
     with views.datastore.transaction(commit=True) as cursor:
         cursor.execute("UPDATE memories SET revision = 3")
     with pytest.raises(ViewsDamaged):
-        lookup.history(memory._installation.memory, views, bytes.fromhex(stored.id))
+        lookup.history(memory._opened.installation.memory, views, bytes.fromhex(stored.id))
 
 
 def test_an_event_that_was_changed_is_not_handed_out(memory: Memory) -> None:
     """What does not verify is refused with its position, by get and by history alike."""
     stored = memory.store("The office is in Lisbon")
-    with memory._installation.datastore.transaction(commit=True) as cursor:
+    with memory._opened.installation.datastore.transaction(commit=True) as cursor:
         cursor.execute("DROP TRIGGER payload_unchanged")
         cursor.execute("UPDATE payload SET body = zeroblob(length(body)) WHERE place = ?", (stored.position,))
     for verb in (memory.get, memory.history):

@@ -190,7 +190,7 @@ def test_a_memory_is_recalled_until_it_expires(memory: Memory) -> None:
     expires = datetime(2030, 1, 1, tzinfo=UTC)
     memory.store("The office is in Lisbon", expires_at=expires)
     last = round(expires.timestamp() * 1_000_000) - 1
-    log, views = memory._installation.memory, memory._views.current(RECALL)
+    log, views = memory._opened.installation.memory, memory._opened.views.current(RECALL)
     for now, found in ((last, 1), (last + 1, 0), (last + 2, 0)):
         assert len(recall(log, views, None, Question("office", ("project:app",), 10, now)).hits) == found
 
@@ -218,7 +218,7 @@ def test_what_another_opening_has_stored_is_recalled(memory: Memory) -> None:
 def test_the_answer_names_the_log_it_came_from(memory: Memory) -> None:
     """Size and root of the log at the time of asking are part of the answer."""
     memory.store("The office is in Lisbon")
-    log, views = memory._installation.memory, memory._views.current(RECALL)
+    log, views = memory._opened.installation.memory, memory._opened.views.current(RECALL)
     answer = recall(log, views, None, Question("office", ("project:app",), 10, 0))
     assert (answer.log_size, answer.log_root) == (2, log.tip.frontier.root())
     assert answer.pipeline == fingerprint(None)
@@ -309,7 +309,7 @@ def test_views_that_swap_two_memories_do_not_leak(memory: Memory) -> None:
     """Even with views that were edited no text of another namespace is handed out."""
     memory.store("The office is in Lisbon", namespace="a")
     memory.store("A secret", namespace="b")
-    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+    with memory._opened.views.opened().datastore.transaction(commit=True) as cursor:
         cursor.execute("UPDATE memories SET number = number + 1000")
         cursor.execute("UPDATE memories SET number = 1003 - number")
     with pytest.raises(ViewsDamaged):
@@ -381,7 +381,7 @@ def edited() -> Iterator[Memory]:
 def test_a_row_that_says_something_else_than_its_events_is_noticed(edited: Memory, column: str) -> None:
     """Views are not trusted: the row behind each hit must be what its events add up to."""
     assert len(edited.recall("office")) == 1
-    with edited._views.opened().datastore.transaction(commit=True) as cursor:
+    with edited._opened.views.opened().datastore.transaction(commit=True) as cursor:
         cursor.execute(f"UPDATE memories SET {column} = {EDITS[column]} WHERE number = 1")
     with pytest.raises(ViewsDamaged, match="tallystick replay"):
         edited.recall("office")
@@ -400,7 +400,7 @@ def test_a_row_of_another_memory_is_noticed(memory: Memory) -> None:
     """A row that leads to another memory than the one that was found hands out nothing."""
     memory.store("The office is in Lisbon")
     memory.store("Use WAL mode")
-    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+    with memory._opened.views.opened().datastore.transaction(commit=True) as cursor:
         cursor.execute("DELETE FROM memories WHERE number = 2 RETURNING stream")
         (stream,) = cursor.fetchone()
         cursor.execute("UPDATE memories SET stream = ? WHERE number = 1", (stream,))
@@ -411,7 +411,7 @@ def test_a_row_of_another_memory_is_noticed(memory: Memory) -> None:
 def test_a_hit_whose_event_was_changed_is_not_handed_out(memory: Memory) -> None:
     """A payload that is not the one that was signed is refused on the way, with its position."""
     stored = memory.store("The office is in Lisbon")
-    with memory._installation.datastore.transaction(commit=True) as cursor:
+    with memory._opened.installation.datastore.transaction(commit=True) as cursor:
         cursor.execute("DROP TRIGGER payload_unchanged")
         cursor.execute("UPDATE payload SET body = zeroblob(length(body)) WHERE place = ?", (stored.position,))
     with pytest.raises(LogDamaged, match=f"position {stored.position}"):

@@ -34,7 +34,7 @@ def test_memories_are_counted_by_status_and_events_by_log(memory: Memory) -> Non
     status = memory.status()
     assert status.memories == {"current": 1, "forgotten": 1, "superseded": 1}
     assert status.logs == {"memory": 6, "access": 2}
-    assert status.roots == {log.name: log.tip.frontier.root().hex() for log in memory._installation.logs}
+    assert status.roots == {log.name: log.tip.frontier.root().hex() for log in memory._opened.installation.logs}
 
 
 def test_what_another_opening_appends_is_counted(memory: Memory, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ DAMAGE = {
 def test_a_view_that_is_wrong_is_named(memory: Memory, view: str) -> None:
     """A view that says something else than the log is named, and mended by a rebuild."""
     memory.log()
-    with memory._views.opened().datastore.transaction(commit=True) as cursor:
+    with memory._opened.views.opened().datastore.transaction(commit=True) as cursor:
         cursor.execute(DAMAGE[view])
     memory.verify()
     with pytest.raises(ViewsDamaged, match=f"`{view}`.*tallystick replay"):
@@ -116,7 +116,7 @@ def test_a_view_that_is_wrong_is_named(memory: Memory, view: str) -> None:
 def test_what_stands_beside_the_log_is_checked(memory: Memory, damage: str) -> None:
     """Claims, data keys, checkpoints and payloads must be those that the events account for."""
     memory.verify()
-    with memory._installation.datastore.transaction(commit=True) as cursor:
+    with memory._opened.installation.datastore.transaction(commit=True) as cursor:
         cursor.execute(damage)
     with pytest.raises(LogDamaged):
         memory.verify()
@@ -124,7 +124,7 @@ def test_what_stands_beside_the_log_is_checked(memory: Memory, damage: str) -> N
 
 def test_without_secret_keys_payloads_stay_closed(memory: Memory, tmp_path: Path) -> None:
     """An auditor with the root public key checks every entry, root, hash and signature, and opens nothing."""
-    keys = memory._installation.keys
+    keys = memory._opened.installation.keys
     assert keys is not None
     audit = Installation.audit(tmp_path / "store", keys.root.public, None)
     try:

@@ -33,7 +33,7 @@ def test_a_receipt_leads_to_the_question_and_who_asked(memory: Memory, recalled:
     """The receipt is the id of a signed event of the access log, with all that was asked."""
     why = memory.why(recalled.receipt)
     assert (why.receipt, why.logged.header.id.hex()) == (recalled.receipt, recalled.receipt)
-    assert why.logged.header.key == memory._installation.access.recorder._key_id
+    assert why.logged.header.key == memory._opened.installation.access.recorder._key_id
     assert why.recalled.query == "where is the office, in Lisbon?"
     assert (why.recalled.actor, why.recalled.limit, why.recalled.namespaces) == ("agent:planner", 5, ("project:app",))
 

@@ -1,0 +1,151 @@
+"""A store that is open: its installation, its views, its vectors, and who acts on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from .commands.record_recall import AccessRecord
+from .commands.session import Session
+from .config import user
+from .errors import Forked, Unavailable, ViewsDamaged
+from .events.installation import Installation, stamp
+from .events.log import Log
+from .projections.vector_cache import VectorCache
+from .projections.views import RECALL, Views, ViewsInForce
+from .queries import lookup
+from .queries.verify import compare_views
+
+if TYPE_CHECKING:
+    from .projections.vector_search import VectorSearch
+
+
+class OpenStore:
+    """What every verb works with. Closed once; of no use in a forked child."""
+
+    def __init__(self, installation: Installation, *, actor: str, model: str) -> None:
+        self.installation = installation
+        self.session = Session(installation, actor, {"process": str(os.getpid()), "user": user()}, now)
+        self.access = AccessRecord(self.session)
+        self.views = ViewsInForce(installation)
+        self.temporary: Path | None = None
+        self._model = model
+        self._search: VectorSearch | None = None
+        self._cache: VectorCache | None = None
+        self._model_missing = False
+        self._loading = RLock()
+        self._process = os.getpid()
+        self._closed = False
+
+    @property
+    def log(self) -> Log:
+        """The memory log."""
+        return self.installation.memory
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """While a verb runs. Raises Forked in a forked child, Unavailable once the store is closed."""
+        if os.getpid() != self._process:
+            raise Forked
+        if self._closed:
+            raise Unavailable("This Memory is closed. Open the store again.")
+        yield
+
+    # ---- what the views say
+
+    def recalling(self) -> Views:
+        """The views that recall reads, caught up with the log."""
+        return self.views.current(RECALL)
+
+    def resolve(self, memory: str) -> bytes:
+        """The stream of a memory by its id or the beginning of it."""
+        return lookup.resolve(self.views.opened(), memory)
+
+    def follow(self) -> None:
+        """After a change: the views catch up, and what is new is embedded if the model is loaded.
+
+        What was asked has happened by then, whatever becomes of the views: what reads them says what is wrong.
+        """
+        with suppress(ViewsDamaged, Unavailable):
+            views = self.recalling()
+            if self._search is not None:
+                self._search.follow(views)
+
+    def searching(self) -> VectorSearch | None:
+        """Search by meaning, with the model loaded when it is first needed; None where there is no model."""
+        with self._loading:
+            if self._search is None and not self._model_missing:
+                from .projections.embedding import resolve_embedder  # noqa: PLC0415  numpy and the model
+                from .projections.vector_search import VectorSearch  # noqa: PLC0415  numpy
+
+                embedder = resolve_embedder(self._model)
+                if embedder is None:
+                    self._model_missing = True
+                    return None
+                self._cache = VectorCache(self.installation)
+                self._search = VectorSearch(self._cache, embedder, self.log)
+            return self._search
+
+    # ---- opening and closing
+
+    def trust_or_compare_views(self) -> None:
+        """Before anything is served: views that somebody else can have changed are compared with a rebuild."""
+        installation = self.installation
+        try:
+            file = self.views.name()
+            trusted = installation.closed_with.get("views") == _views_stamp(installation.path, file)
+            if installation.alone:
+                self.views.remove_strays()
+                if file is not None and not trusted:
+                    compare_views(installation, self.views)
+            installation.share()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Close the files and vouch for nothing."""
+        self._closed = True
+        self.views.close()
+        self.installation.abandon()
+
+    def close(self) -> None:
+        """Wait for the disk, sign a checkpoint of what was added, and close the files. Closing twice is no error."""
+        if self._closed or os.getpid() != self._process:
+            return
+        self._closed = True
+        if self._search is not None:
+            self._search.close()
+        if self._cache is not None:
+            self._cache.close()
+        try:
+            self._close_files()
+        finally:
+            if self.temporary is not None:
+                shutil.rmtree(self.temporary)
+
+    def _close_files(self) -> None:
+        try:
+            file = self.views.name()
+        except BaseException:
+            self.installation.abandon()
+            raise
+        finally:
+            self.views.close()
+        self.installation.close({"views": _views_stamp(self.installation.path, file)})
+
+
+def now() -> int:
+    """The wall clock: microseconds since 1970, UTC."""
+    return time.time_ns() // 1000
+
+
+def _views_stamp(store: Path, file: str | None) -> list[Any]:
+    vectors = stamp(store / "vectors.db")
+    return [file, stamp(store / file) if file else None, vectors]
