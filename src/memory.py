@@ -5,16 +5,25 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .commands.forget import Forget, Restore, forget, restore
+from .commands.change import Wish
+from .commands.conversation import chunks, rows_of
+from .commands.echo import Echoes
+from .commands.fields import check_namespace
+from .commands.forget import forget, restore
+from .commands.link import link, unlink
 from .commands.outcome import Outcome
+from .commands.protect import pin, protect
 from .commands.rebuild import Rebuilt, rebuild
-from .commands.store import Store, check_namespace, store
+from .commands.revise import revise
+from .commands.session import Session
+from .commands.store import store, store_rows
 from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
 from .events.installation import FILE, Installation
@@ -23,7 +32,7 @@ from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .opened import OpenStore, now
 from .projections.audit import AuditRow, latest
-from .projections.record import Record
+from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
@@ -34,6 +43,9 @@ from .queries.why import Why, packed, why
 
 if TYPE_CHECKING:
     pass
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,7 @@ class Memory:
     def __init__(self, opened: OpenStore, namespace: str) -> None:
         self.namespace = namespace
         self._opened = opened
+        self._echoes = Echoes()
 
     # ---- opening and closing
 
@@ -154,28 +167,94 @@ class Memory:
         With `key=` it takes the place of the older value of that key. A text that is there already is
         reinforced. A command id makes a repetition harmless. Raises Refused where a rule says no.
         """
-        with self._opened.in_use():
-            try:
-                command = Store(text=text, namespace=self.namespace if namespace is None else namespace, **fields)
-            except TypeError as error:
-                raise Refused(f"That is not a field of a memory ({error}). Give one of {_fields()}.") from error
-            outcome = store(self._opened.session, command)
-            self._opened.follow()
-            return outcome
+        return self._write(lambda session: store(session, {"text": text, **self._row(namespace, fields)}, self._echoes))
 
-    def forget(self, memory: str, *, reason: str | None = None) -> Outcome:
+    def store_many(
+        self, rows: Iterable[str | Mapping[str, Any]], *, namespace: str | None = None, **fields: Any
+    ) -> list[Outcome]:
+        """Store many texts in one transaction: all are durable when this returns, or none is there.
+
+        A row is a text, or a mapping of `text` and the fields of `store`; `fields` are those of every row that says
+        nothing else. Returns what each row came to, in order: one that a rule says no to is `refused`, with the
+        reason, and keeps no other from being stored.
+        """
+        shared = self._row(namespace, fields)
+        asked = [shared | ({"text": row} if isinstance(row, str) else dict(row)) for row in rows]
+        return self._write(lambda session: store_rows(session, asked, self._echoes))
+
+    def store_conversation(
+        self,
+        turns: Sequence[str | Mapping[str, Any]],
+        *,
+        thread: str,
+        preceding: int = 0,
+        namespace: str | None = None,
+        **fields: Any,
+    ) -> list[Outcome]:
+        """Store the turns of a conversation in order: each is found by its own words and by those around it.
+
+        A turn is a text, or a mapping of the fields of `store`; `content`, `role` and `speaker` are understood too.
+        `fields` (occurred_at, tags, ...) are those of every turn that says nothing else. `preceding` is how many
+        turns of the thread came before these. Storing a conversation again changes nothing, so one that broke off
+        goes on; a place that holds another text is `refused`. 500 turns are one transaction.
+        """
+        rows = rows_of(turns, thread, preceding, self._row(namespace, fields))
+        outcomes: list[Outcome] = []
+        for chunk in chunks(rows):
+            outcomes += self._write(partial(store_rows, rows=chunk, echoes=self._echoes))
+        return outcomes
+
+    def revise(
+        self,
+        memory: str,
+        *,
+        if_revision: int | None = None,
+        command_id: str | None = None,
+        **fields: Any,
+    ) -> Outcome:
+        """Give some fields of a memory other values: `text`, `importance`, `occurred_at`, `metadata` and others.
+
+        `tags_added` and `tags_removed` change its tags, `cleared` names fields to be left without a value, `reason`
+        says why. Every version is kept: see `history`. Raises RevisionConflict where the memory is not at
+        `if_revision` any more, Refused for a protected memory and for what it says already.
+        """
+        wish = Wish(self._opened.resolve(memory), if_revision, command_id)
+        return self._write(lambda session: revise(session, wish, fields, self._opened.pinned))
+
+    def forget(self, memory: str, *, reason: str | None = None, command_id: str | None = None) -> Outcome:
         """Retract a memory, by its id or the beginning of it: nobody recalls it any more, and it is kept."""
-        with self._opened.in_use():
-            outcome = forget(self._opened.session, Forget(self._opened.resolve(memory), reason))
-            self._opened.follow()
-            return outcome
+        return self._change(memory, command_id, lambda session, wish: forget(session, wish, reason))
 
-    def restore(self, memory: str, *, reason: str | None = None) -> Outcome:
+    def restore(self, memory: str, *, reason: str | None = None, command_id: str | None = None) -> Outcome:
         """Bring a forgotten memory back. Raises Refused where another has taken its text or key since."""
+        return self._change(memory, command_id, lambda session, wish: restore(session, wish, reason))
+
+    def link(self, memory: str, to: str, *, kind: str = "related", command_id: str | None = None) -> Outcome:
+        """Say that a memory points to another one, and how: `causes`, `contradicts`, or a word of your own."""
+        link_ = Link(kind, self._opened.resolve(to))
+        return self._change(memory, command_id, lambda session, wish: link(session, wish, link_))
+
+    def unlink(self, memory: str, to: str, *, kind: str = "related", command_id: str | None = None) -> Outcome:
+        """Take a link away."""
+        link_ = Link(kind, self._opened.resolve(to))
+        return self._change(memory, command_id, lambda session, wish: unlink(session, wish, link_))
+
+    def protect(
+        self, memory: str, *, on: bool = True, reason: str | None = None, command_id: str | None = None
+    ) -> Outcome:
+        """Let nothing change a memory: not forget, not revise, not a newer value of its key. `on=False` lifts it."""
+        return self._change(memory, command_id, lambda session, wish: protect(session, wish, on=on, reason=reason))
+
+    def pin(self, memory: str, *, on: bool = True, command_id: str | None = None) -> Outcome:
+        """Make a memory part of every `context` of its namespace, 8 KiB of text at most. `on=False` takes it out."""
+        pinned = self._opened.pinned
+        return self._change(memory, command_id, lambda session, wish: pin(session, wish, pinned, on=on))
+
+    def used(self, receipt: str, memories: Sequence[str]) -> str:
+        """Put on record which hits of a recall were relied on. Returns the receipt of that."""
         with self._opened.in_use():
-            outcome = restore(self._opened.session, Restore(self._opened.resolve(memory), reason))
-            self._opened.follow()
-            return outcome
+            streams = [self._opened.resolve(memory) for memory in memories]
+            return self._opened.access.used(_receipt(receipt), streams).hex()
 
     def rebuild(self, *, reason: str = "asked for") -> Rebuilt:
         """Build every view anew from the log beside the old ones, and put them in force. On record as an event.
@@ -199,6 +278,7 @@ class Memory:
             asked = Question(_question(question), self._namespaces(namespaces), limit, now())
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
+            self._echoes.remember(hit.record for hit in answer.hits)
             return Recall(answer.hits, self._record(asked, answer), answer.degraded)
 
     def get(self, memory: str) -> Record:
@@ -207,6 +287,7 @@ class Memory:
             stream = self._opened.resolve(memory)
             record = lookup.get(self._opened.log, self._opened.recalling(), stream)
             self._opened.access.read(stream, "get")
+            self._echoes.remember([record])
             return record
 
     def history(self, memory: str) -> list[LoggedEvent]:
@@ -276,6 +357,20 @@ class Memory:
             return first
 
     # ---- inside
+
+    def _write(self, command: Callable[[Session], Result]) -> Result:
+        with self._opened.in_use():
+            result = command(self._opened.session)
+            self._opened.follow()
+            return result
+
+    def _change(self, memory: str, command_id: str | None, command: Callable[[Session, Wish], Outcome]) -> Outcome:
+        with self._opened.in_use():
+            wish = Wish(self._opened.resolve(memory), None, command_id)
+        return self._write(lambda session: command(session, wish))
+
+    def _row(self, namespace: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {"namespace": self.namespace if namespace is None else namespace, **fields}
 
     def _namespaces(self, namespaces: Sequence[str] | None) -> tuple[str, ...]:
         if namespaces is None:
@@ -348,10 +443,6 @@ def _receipt(receipt: str) -> bytes:
     if len(event_id) != 16:
         raise Refused(f"{receipt!r} is not a receipt. Give its 32 hexadecimal digits.")
     return event_id
-
-
-def _fields() -> str:
-    return ", ".join(name for name in Store.__dataclass_fields__ if name not in ("text", "namespace"))
 
 
 def _actor(actor: str | None, settings: Settings) -> str:

@@ -17,6 +17,8 @@ from .config import user
 from .errors import Forked, Unavailable, ViewsDamaged
 from .events.installation import Installation, stamp
 from .events.log import Log
+from .projections import memories
+from .projections.record import Record, fold
 from .projections.vector_cache import VectorCache
 from .projections.views import RECALL, Views, ViewsInForce
 from .queries import lookup
@@ -65,7 +67,15 @@ class OpenStore:
 
     def resolve(self, memory: str) -> bytes:
         """The stream of a memory by its id or the beginning of it."""
-        return lookup.resolve(self.views.opened(), memory)
+        with self.in_use():
+            return lookup.resolve(self.views.opened(), memory)
+
+    def pinned(self, namespace: str) -> list[Record]:
+        """The current memories of a namespace that are pinned, oldest first, read and verified from the log."""
+        with self.recalling().reading() as cursor:
+            streams = memories.pinned(cursor, namespace)
+        records = [fold(self.log.events_of(stream)) for stream in streams]
+        return [record for record in records if record is not None and record.pinned and record.status == "current"]
 
     def follow(self) -> None:
         """After a change: the views catch up, and what is new is embedded if the model is loaded.

@@ -203,6 +203,14 @@ def test_closing_twice_is_no_error(place: Place) -> None:
 
 VERBS: dict[str, Callable[[Memory], Any]] = {
     "store": lambda memory: memory.store(TEXT),
+    "store_many": lambda memory: memory.store_many([TEXT]),
+    "store_conversation": lambda memory: memory.store_conversation([TEXT], thread="s1"),
+    "revise": lambda memory: memory.revise("0" * 32, text=TEXT),
+    "link": lambda memory: memory.link("0" * 32, "1" * 32),
+    "unlink": lambda memory: memory.unlink("0" * 32, "1" * 32),
+    "protect": lambda memory: memory.protect("0" * 32),
+    "pin": lambda memory: memory.pin("0" * 32),
+    "used": lambda memory: memory.used("0" * 32, ["0" * 32]),
     "forget": lambda memory: memory.forget("0" * 32),
     "restore": lambda memory: memory.restore("0" * 32),
     "recall": lambda memory: memory.recall("office"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 
-from ..events.kinds import Event, Exported, Read, Recalled
+from ..errors import Refused
+from ..events.kinds import Event, Exported, Read, Recalled, Used
 from ..events.log import Append, Log
 from .session import Session
 
@@ -29,6 +31,20 @@ class AccessRecord:
         tip = self._session.installation.memory.tip
         event = self._session.event(Read, memory=memory, verb=verb, log_size=tip.size, log_root=tip.frontier.root())
         return self._append(event)
+
+    def used(self, receipt: bytes, memories: Sequence[bytes]) -> bytes:
+        """Append which hits of a recall were relied on; returns the receipt of that.
+
+        Raises NotFound for a receipt of no event, Refused for one of no recall and for a memory it did not answer with.
+        """
+        recalled = self._session.installation.access.find(receipt).event
+        if not isinstance(recalled, Recalled):
+            raise Refused(f"{receipt.hex()} is the receipt of a {recalled.KIND}. Give the receipt of a recall.")
+        hits = {hit.memory for hit in recalled.hits}
+        foreign = [memory.hex() for memory in memories if memory not in hits]
+        if foreign or not memories:
+            raise Refused(f"{', '.join(foreign) or 'Nothing'} was not among the hits. Name hits of that recall.")
+        return self._append(self._session.event(Used, receipt=receipt, memories=tuple(dict.fromkeys(memories))))
 
     def exported(self, after: int, upto: int) -> bytes:
         """Append that events were handed out; returns the receipt."""

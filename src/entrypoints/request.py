@@ -63,7 +63,7 @@ class Request:
 
     def create(self, directory: Path | None, namespace: str | None, keys: Path | None) -> Created:
         """Make a store, and the project file in the current directory. Both or neither."""
-        from ..commands.store import check_namespace  # noqa: PLC0415  as above
+        from ..commands.fields import check_namespace  # noqa: PLC0415  as above
         from ..config import load_settings, write_project  # noqa: PLC0415
         from ..events.installation import Installation  # noqa: PLC0415
 

@@ -42,12 +42,16 @@ def claim_tag(index_key: bytes, namespace: str, kind: str, *values: str | None) 
     return mac.digest()
 
 
+def essence(text: str) -> str:
+    """What of a text makes it the same as another: NFC, without outer white space."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
 def content_tag(index_key: bytes, stored: Stored) -> bytes | None:
     """The claim on a text: equal after NFC and outer space, in one namespace, key, subject. Turns have none."""
     if stored.thread is not None:
         return None
-    text = unicodedata.normalize("NFC", stored.text).strip()
-    return claim_tag(index_key, stored.namespace, "content", stored.key, stored.subject, text)
+    return claim_tag(index_key, stored.namespace, "content", stored.key, stored.subject, essence(stored.text))
 
 
 def key_tag(index_key: bytes, stored: Stored) -> bytes | None:

@@ -91,6 +91,37 @@ class Stored(Event):
     derived_from: tuple[Hash, ...] = ()
 
 
+class Revised(Event):
+    """A memory was revised: the fields that change, and no other.
+
+    Tags come and go one by one; `cleared` names fields that have no value any more; `derived_from` is what the
+    new text was made from. What a memory is the value of, and where it stands in a thread, is never revised.
+    """
+
+    KIND: ClassVar[str] = "memory.revised"
+
+    text: Annotated[str, Field(min_length=1)] | None = None
+    kind: Word | None = None
+    source: Source | None = None
+    subject: Name | None = None
+    tags_added: tuple[Name, ...] = ()
+    tags_removed: tuple[Name, ...] = ()
+    importance: Share | None = None
+    confidence: Share | None = None
+    author: Name | None = None
+    occurred_at: Instant | None = None
+    valid_from: Instant | None = None
+    expires_at: Instant | None = None
+    evidence: tuple[Name, ...] | None = None
+    label: Word | None = None
+    trust: Word | None = None
+    screening: tuple[dict[str, JsonValue], ...] = ()
+    metadata: dict[str, JsonValue] | None = None
+    derived_from: tuple[Hash, ...] = ()
+    cleared: tuple[Word, ...] = ()
+    reason: Name | None = None
+
+
 class Reinforced(Event):
     """The same text was stored again: the memory stands, and counts once more."""
 
@@ -119,6 +150,50 @@ class Restored(Event):
     KIND: ClassVar[str] = "memory.restored"
 
     reason: Name | None = None
+
+
+class Linked(Event):
+    """This memory points to another one: `kind` says how, `to` is the other's stream."""
+
+    KIND: ClassVar[str] = "memory.linked"
+
+    to: StreamId
+    kind: Word
+
+
+class Unlinked(Event):
+    """This memory no longer points to another one in this way."""
+
+    KIND: ClassVar[str] = "memory.unlinked"
+
+    to: StreamId
+    kind: Word
+
+
+class Protected(Event):
+    """Nothing changes this memory from here on, until its protection is lifted (`on` false)."""
+
+    KIND: ClassVar[str] = "memory.protected"
+
+    on: bool
+    reason: Name | None = None
+
+
+class Pinned(Event):
+    """This memory is part of every context of its namespace from here on, until it is taken out (`on` false)."""
+
+    KIND: ClassVar[str] = "memory.pinned"
+
+    on: bool
+
+
+class NamespaceRenamed(Event):
+    """What was and will be stored under `old` belongs to the namespace `new`, which may have memories of its own."""
+
+    KIND: ClassVar[str] = "namespace.renamed"
+
+    old: Name
+    new: Name
 
 
 class ViewsRebuilt(Event):
@@ -176,6 +251,15 @@ class Read(Event):
     log_root: Hash
 
 
+class Used(Event):
+    """The agent says which hits of a recall it relied on, in the access log."""
+
+    KIND: ClassVar[str] = "memory.used"
+
+    receipt: StreamId
+    memories: Annotated[tuple[StreamId, ...], Field(min_length=1)]
+
+
 class Exported(Event):
     """Events of the memory log were handed out, `after` one position up to another. In the access log."""
 
@@ -192,12 +276,19 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
     for kind in (
         LogCreated,
         Stored,
+        Revised,
         Reinforced,
         Superseded,
         Forgotten,
         Restored,
+        Linked,
+        Unlinked,
+        Protected,
+        Pinned,
+        NamespaceRenamed,
         ViewsRebuilt,
         Recalled,
+        Used,
         Read,
         Exported,
     )

@@ -130,6 +130,19 @@ class Log:
 
     # ---- reading
 
+    def holders(self, tags: Sequence[bytes]) -> dict[bytes, tuple[bytes, int]]:
+        """Who holds these claims: the stream, and the position of the event that took it. Free ones are left out."""
+        held: dict[bytes, tuple[bytes, int]] = {}
+        for first in range(0, len(tags), PAGE):
+            asked = tags[first : first + PAGE]
+            rows = self._datastore.rows(
+                "SELECT tag, entry.stream, claim.place FROM claim JOIN entry USING (place) "
+                f"WHERE tag IN ({', '.join('?' * len(asked))})",
+                tuple(asked),
+            )
+            held |= {tag: (stream, place % PLACES) for tag, stream, place in rows}
+        return held
+
     def events_of(self, stream: bytes, *, upto: int | None = None) -> list[LoggedEvent]:
         """The events of a stream in order, signatures and commitments checked; up to a revision where one is given."""
         self.follow()

@@ -6,43 +6,44 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .memories import neighbours
 from .record import Record
 from .tokens import tokens
 from .view import Page, digest_of
 
-OWN_WEIGHT, TAGS_WEIGHT = 3.0, 1.0
+OWN_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT, TAGS_WEIGHT = 3.0, 2.0, 1.0, 1.0
+WEIGHTS = f"{OWN_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT}, {TAGS_WEIGHT}"
+_COLUMNS = "own, previous, next, tags, namespace"
+
+Words = tuple[str, str, str, str, str]
+"""The words of a memory, in the order of the columns."""
 
 
 class Keyword:
-    """A classic contentless FTS5 index over ready-made tokens: own text, tags, and a token for the namespace.
+    """A classic contentless FTS5 index over ready-made tokens: own text, the turns around it, tags, the namespace.
 
-    A contentless row is deleted by giving its old text again, so totals and document frequencies stay exact.
+    A contentless row is deleted by giving its old words again, so totals and document frequencies stay exact. So the
+    view remembers which turns stood around a memory when it was indexed.
     """
 
     name = "keyword"
-    version = 1
+    version = 2
     schema = (
-        "CREATE VIRTUAL TABLE keyword USING fts5(own, tags, namespace, content='', tokenize='ascii')",
+        f"CREATE VIRTUAL TABLE keyword USING fts5({_COLUMNS}, content='', tokenize='ascii')",
         "CREATE VIRTUAL TABLE keyword_terms USING fts5vocab(keyword, 'instance')",
+        "CREATE TABLE keyword_around (number INTEGER PRIMARY KEY, previous INTEGER, next INTEGER) STRICT",
     )
 
     def apply(self, cursor: Any, page: Page) -> None:
-        """Take the old words of each changed memory out, and put the new ones in where it is current."""
-        for number, before, after in page.changes:
-            old, new = _words(before), _words(after)
-            if old == new:
-                continue
-            if old is not None:
-                cursor.execute(
-                    "INSERT INTO keyword (keyword, rowid, own, tags, namespace) VALUES ('delete', ?, ?, ?, ?)",
-                    (number, *old),
-                )
-            if new is not None:
-                cursor.execute("INSERT INTO keyword (rowid, own, tags, namespace) VALUES (?, ?, ?, ?)", (number, *new))
+        """Index each changed memory anew, and the turns that stood or now stand around it."""
+        fold = _Fold(cursor, page)
+        for number in fold.touched():
+            fold.index(number)
 
     def clear(self, cursor: Any) -> None:
         """Remove every word."""
         cursor.execute("INSERT INTO keyword (keyword) VALUES ('delete-all')")
+        cursor.execute("DELETE FROM keyword_around")
 
     def digest(self, cursor: Any) -> str:
         """A hash of every term instance, of the length of each row, and of the totals that ranking uses."""
@@ -55,18 +56,18 @@ def search(
     """The best memories of these namespaces that hold any of the words: (number, BM25 score), best first.
 
     What has expired by `now` (microseconds) is left out before the best are picked. BM25 as SQLite FTS5 computes it
-    (k1 = 1.2, b = 0.75), own text weighing 3 and tags 1, with its sign turned. Words must come from `query_tokens`;
-    no text of a user is read as query syntax.
+    (k1 = 1.2, b = 0.75), own text weighing 3, the turn before it 2, the one after it and tags 1, with its sign
+    turned. Words must come from `query_tokens`; no text of a user is read as query syntax.
     """
     if not words or not namespaces:
         return []
     asked = " OR ".join(f'"{word}"' for word in words)
     within = " OR ".join(f'"{namespace_token(name)}"' for name in namespaces)
     rows = cursor.execute(
-        f"SELECT keyword.rowid, -bm25(keyword, {OWN_WEIGHT}, {TAGS_WEIGHT}, 0.0) AS score "
+        f"SELECT keyword.rowid, -bm25(keyword, {WEIGHTS}, 0.0) AS score "
         "FROM keyword JOIN memories ON memories.number = keyword.rowid "
         "WHERE keyword MATCH ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY score DESC, number LIMIT ?",
-        (f"(namespace : ({within})) AND ({{own tags}} : ({asked}))", now, limit),
+        (f"(namespace : ({within})) AND ({{own previous next tags}} : ({asked}))", now, limit),
     )
     return [(number, score) for number, score in rows]
 
@@ -76,17 +77,82 @@ def namespace_token(namespace: str) -> str:
     return "n" + hashlib.blake2b(namespace.encode(), digest_size=12, person=b"tally.namespace").hexdigest()
 
 
-def _words(record: Record | None) -> tuple[str, str, str] | None:
-    """The words a memory is found by; None for one that is not to be found."""
+class _Fold:
+    """One page being folded: each memory as it was before and as it is after, and the turns around it."""
+
+    def __init__(self, cursor: Any, page: Page) -> None:
+        self._cursor = cursor
+        self._changes = {change.number: change for change in page.changes}
+        self._record = page.record
+        self._known: dict[int, Record] = {}
+        self._words: dict[tuple[int, bool], str] = {}
+
+    def touched(self) -> list[int]:
+        """The changed memories, and the turns around them, before and after."""
+        found = set(self._changes)
+        for number, change in self._changes.items():
+            if change.after.stored.thread is not None:
+                around = (*self._around_before(number), *neighbours(self._cursor, number))
+                found.update(turn for turn in around if turn is not None)
+        return sorted(found)
+
+    def index(self, number: int) -> None:
+        """Take the old words of a memory out, and put the new ones in where it is to be found."""
+        around = self._around_before(number), neighbours(self._cursor, number)
+        old, new = (self._row(number, around[after], after=bool(after)) for after in (0, 1))
+        self._remember(number, around[1] if new is not None else (None, None))
+        if old == new:
+            return
+        if old is not None:
+            self._write("INSERT INTO keyword (keyword, rowid, {}) VALUES ('delete', ?, {})", number, old)
+        if new is not None:
+            self._write("INSERT INTO keyword (rowid, {}) VALUES (?, {})", number, new)
+
+    def _row(self, number: int, around: tuple[int | None, int | None], *, after: bool) -> Words | None:
+        """The words a memory is found by; None for one that is not to be found."""
+        record = self._at(number, after=after)
+        if record is None or record.status != "current":
+            return None
+        tagged = " ".join(token for tag in record.tags for token in tokens(tag))
+        before, behind = (self._own(turn, after=after) if turn is not None else "" for turn in around)
+        return self._own(number, after=after), before, behind, tagged, namespace_token(record.namespace)
+
+    def _own(self, number: int, *, after: bool) -> str:
+        if (number, after) not in self._words:
+            self._words[number, after] = _own(self._at(number, after=after))
+        return self._words[number, after]
+
+    def _at(self, number: int, *, after: bool) -> Record | None:
+        if number in self._changes:
+            return self._changes[number].after if after else self._changes[number].before
+        if number not in self._known:
+            self._known[number] = self._record(number)
+        return self._known[number]
+
+    def _around_before(self, number: int) -> tuple[int | None, int | None]:
+        row = self._cursor.execute("SELECT previous, next FROM keyword_around WHERE number = ?", (number,)).fetchone()
+        return (None, None) if row is None else (row[0], row[1])
+
+    def _remember(self, number: int, around: tuple[int | None, int | None]) -> None:
+        if around == (None, None):
+            self._cursor.execute("DELETE FROM keyword_around WHERE number = ?", (number,))
+        else:
+            self._cursor.execute("INSERT OR REPLACE INTO keyword_around VALUES (?, ?, ?)", (number, *around))
+
+    def _write(self, statement: str, number: int, words: Words) -> None:
+        self._cursor.execute(statement.format(_COLUMNS, ", ".join("?" * len(words))), (number, *words))
+
+
+def _own(record: Record | None) -> str:
+    """The words of a memory's own text and its author's name; none of one that is not to be found."""
     if record is None or record.status != "current":
-        return None
-    own = f"{record.stored.author}: {record.text}" if record.stored.author else record.text
-    tagged = " ".join(token for tag in record.tags for token in tokens(tag))
-    return " ".join(tokens(own)), tagged, namespace_token(record.namespace)
+        return ""
+    return " ".join(tokens(f"{record.stored.author}: {record.text}" if record.stored.author else record.text))
 
 
 def _everything(cursor: Any) -> Iterator[Sequence[Any]]:
     yield from cursor.execute('SELECT term, doc, col, "offset" FROM keyword_terms ORDER BY term, doc, col, "offset"')
     yield from cursor.execute("SELECT id, sz FROM keyword_docsize ORDER BY id")
+    yield from cursor.execute("SELECT number, previous, next FROM keyword_around ORDER BY number")
     for (totals,) in cursor.execute("SELECT block FROM keyword_data WHERE id = 1"):
         yield (totals if any(totals) else b"",)  # an index that has become empty counts as a new one

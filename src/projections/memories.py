@@ -6,14 +6,22 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ..events.kinds import Stored
 from .record import Record
 from .view import Page, digest_of
 
 _COLUMNS = (
     "number", "stream", "namespace", "status", "kind", "source", "actor", "author", "subject", "key", "tags",
     "importance", "confidence", "thread", "place", "occurred_at", "recorded_at", "valid_from", "expires_at",
-    "label", "trust", "revision", "position", "text_position", "reinforced", "superseded_by",
+    "label", "trust", "revision", "position", "text_position", "reinforced", "superseded_by", "turn", "revised_at",
+    "protected", "pinned",
 )  # fmt: skip
+UNPLACED = 2**53
+_NEIGHBOUR = (
+    "SELECT number FROM memories WHERE namespace = ? AND thread = ? AND turn IS NOT NULL AND (turn, number) {} (?, ?) "
+    "AND status = 'current' ORDER BY turn {}, number {} LIMIT 1"
+)
+_BEFORE, _AFTER = _NEIGHBOUR.format("<", "DESC", "DESC"), _NEIGHBOUR.format(">", "ASC", "ASC")
 REVISION = _COLUMNS.index("revision")
 _ALL = ", ".join(_COLUMNS)
 
@@ -22,15 +30,18 @@ class Memories:
     """The rows that recall filters by, and the positions that lead to each memory's events."""
 
     name = "memories"
-    version = 1
+    version = 2
     schema = (
         "CREATE TABLE memories (number INTEGER PRIMARY KEY, stream BLOB NOT NULL UNIQUE, namespace TEXT NOT NULL, "
         "status TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, actor TEXT NOT NULL, author TEXT, "
         "subject TEXT, key TEXT, tags TEXT NOT NULL, importance REAL NOT NULL, confidence REAL, thread TEXT, "
         "place INTEGER, occurred_at INTEGER, recorded_at INTEGER NOT NULL, valid_from INTEGER, expires_at INTEGER, "
         "label TEXT, trust TEXT, revision INTEGER NOT NULL, position INTEGER NOT NULL, "
-        "text_position INTEGER NOT NULL, reinforced INTEGER NOT NULL, superseded_by BLOB) STRICT",
+        "text_position INTEGER NOT NULL, reinforced INTEGER NOT NULL, superseded_by BLOB, turn INTEGER, "
+        "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL) STRICT",
         "CREATE INDEX memories_namespace ON memories (namespace, status)",
+        "CREATE INDEX memories_turn ON memories (namespace, thread, turn, number) WHERE turn IS NOT NULL",
+        "CREATE INDEX memories_pinned ON memories (namespace) WHERE pinned",
     )
 
     def apply(self, cursor: Any, page: Page) -> None:
@@ -56,14 +67,46 @@ def row_of(number: int, record: Record) -> tuple[Any, ...]:
         number, record.stream, s.namespace, record.status, s.kind, s.source, s.actor, s.author, s.subject, s.key,
         json.dumps(s.tags, ensure_ascii=False), s.importance, s.confidence, s.thread, s.place, s.occurred_at,
         s.recorded_at, s.valid_from, s.expires_at, s.label, s.trust, record.revision, record.position,
-        record.text_position, record.reinforced, record.superseded_by,
+        record.text_position, record.reinforced, record.superseded_by, _turn(number, s), record.revised_at,
+        int(record.protected), int(record.pinned),
     )  # fmt: skip
+
+
+def _turn(number: int, stored: Stored) -> int | None:
+    """What orders the turns of a thread: the place; those without one come after those with one, in log order."""
+    if stored.thread is None:
+        return None
+    return UNPLACED + number if stored.place is None else stored.place
+
+
+def neighbours(cursor: Any, number: int) -> tuple[int | None, int | None]:
+    """The current memories before and after one in its thread, by number: None at an end, or without a thread."""
+    row = cursor.execute("SELECT namespace, thread, turn, number FROM memories WHERE number = ?", (number,)).fetchone()
+    if row is None or row[2] is None:
+        return None, None
+    found = [cursor.execute(query, row).fetchone() for query in (_BEFORE, _AFTER)]
+    return found[0] and found[0][0], found[1] and found[1][0]
+
+
+def pinned(cursor: Any, namespace: str) -> list[bytes]:
+    """The current memories of a namespace that are pinned, oldest first."""
+    rows = cursor.execute(
+        "SELECT stream FROM memories WHERE namespace = ? AND pinned AND status = 'current' ORDER BY number",
+        (namespace,),
+    )
+    return [stream for (stream,) in rows]
 
 
 def number_and_revision(cursor: Any, stream: bytes) -> tuple[int, int] | None:
     """A memory's number and the revision its row was folded from, or None."""
     row = cursor.execute("SELECT number, revision FROM memories WHERE stream = ?", (stream,)).fetchone()
     return None if row is None else (row[0], row[1])
+
+
+def stream_and_revision(cursor: Any, number: int) -> tuple[bytes, int]:
+    """A memory's stream and the revision its row was folded from, by its number."""
+    stream, revision = cursor.execute("SELECT stream, revision FROM memories WHERE number = ?", (number,)).fetchone()
+    return stream, revision
 
 
 def next_number(cursor: Any) -> int:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from ..events.kinds import Event, Forgotten, Reinforced, Restored, Stored, Superseded
+from ..events.kinds import (
+    Event,
+    Forgotten,
+    Linked,
+    Pinned,
+    Protected,
+    Reinforced,
+    Restored,
+    Revised,
+    Stored,
+    Superseded,
+    Unlinked,
+)
 from ..events.mapper import LoggedEvent
 
 Status = Literal["current", "forgotten", "superseded"]
@@ -15,12 +27,29 @@ Status = Literal["current", "forgotten", "superseded"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+REVISABLE = (
+    "text", "kind", "source", "subject", "importance", "confidence", "author", "occurred_at", "valid_from",
+    "expires_at", "evidence", "label", "trust", "metadata",
+)  # fmt: skip
+"""The fields that a revision gives whole; tags come and go one by one."""
+CLEARABLE = ("subject", "confidence", "author", "occurred_at", "valid_from", "expires_at", "label", "trust")
+"""The fields that a revision can leave without a value."""
+
+
+class Link(NamedTuple):
+    """A memory points to another: how, and to which stream."""
+
+    kind: str
+    to: bytes
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Record:
-    """A materialised memory: what was stored, and what has happened to it since.
+    """A materialised memory: what it says now, and what has happened to it.
 
-    `revision`, `position` and `leaf` are those of the last event that was folded, `text_position`
-    is where the text stands in the memory log.
+    `stored` holds each field as it is after the last revision; `provenance` the revision that wrote it, for those
+    that are no longer the first. `revision`, `position` and `leaf` are those of the last event that was folded,
+    `text_position` is where the text stands in the memory log.
     """
 
     stream: bytes
@@ -33,6 +62,11 @@ class Record:
     reinforced: int = 0
     superseded_by: bytes | None = None
     forgotten_for: str | None = None
+    revised_at: int | None = None
+    protected: bool = False
+    pinned: bool = False
+    links: tuple[Link, ...] = ()
+    provenance: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Record({self.id[:12]}, {self.status}, {self.text[:60]!r})"
@@ -96,17 +130,44 @@ def _after(record: Record | None, logged: LoggedEvent) -> Record | None:
         leaf=logged.leaf,
         status=status_after(record.status, event),
     )
-    match event:
-        case Reinforced():
-            return replace(at, reinforced=record.reinforced + 1)
-        case Superseded():
-            return replace(at, superseded_by=event.by)
-        case Forgotten():
-            return replace(at, forgotten_for=event.reason)
-        case Restored():
-            return replace(at, forgotten_for=None)
-        case _:
-            return at
+    changes = _CHANGES.get(type(event))
+    return at if changes is None else replace(at, **changes(at, event))
+
+
+def _revised(record: Record, event: Revised) -> dict[str, Any]:
+    written = revision_of(record.stored, event)
+    return {
+        "stored": record.stored.model_copy(update=written),
+        "text_position": record.position if "text" in written else record.text_position,
+        "revised_at": event.recorded_at,
+        "provenance": {**record.provenance, **dict.fromkeys(written, record.revision)},
+    }
+
+
+_CHANGES: dict[type[Event], Callable[[Record, Any], dict[str, Any]]] = {
+    Revised: _revised,
+    Reinforced: lambda record, _: {"reinforced": record.reinforced + 1},
+    Superseded: lambda _, event: {"superseded_by": event.by},
+    Forgotten: lambda _, event: {"forgotten_for": event.reason},
+    Restored: lambda _, __: {"forgotten_for": None},
+    Linked: lambda record, event: {"links": (*record.links, Link(event.kind, event.to))},
+    Unlinked: lambda record, event: {"links": tuple(link for link in record.links if link != (event.kind, event.to))},
+    Protected: lambda _, event: {"protected": event.on},
+    Pinned: lambda _, event: {"pinned": event.on},
+}
+"""What each kind of event changes of a memory, besides its status and the place of its last event."""
+
+
+def revision_of(stored: Stored, event: Revised) -> dict[str, Any]:
+    """The fields that a revision writes, with the values they then have."""
+    changes = {name: value for name in REVISABLE if (value := getattr(event, name)) is not None}
+    changes |= {name: None for name in event.cleared if name in CLEARABLE}
+    if event.tags_added or event.tags_removed:
+        kept = tuple(tag for tag in stored.tags if tag not in event.tags_removed)
+        changes["tags"] = kept + tuple(tag for tag in event.tags_added if tag not in kept)
+    if event.derived_from:
+        changes["derived_from"] = stored.derived_from + event.derived_from
+    return changes
 
 
 def status_after(status: Status, event: Event) -> Status:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..events.canonical import encode_body
@@ -20,11 +20,12 @@ class Change(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A run of events of one log, and the memories they changed."""
+    """A run of events of one log, the memories they changed, and a way to read one that they did not change."""
 
     log: str
     events: Sequence[LoggedEvent]
     changes: Sequence[Change]
+    record: Callable[[int], Record]
 
 
 class View(Protocol):

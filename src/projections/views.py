@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -23,8 +23,8 @@ from ..events.settings import read_setting, write_setting
 from .access import Access
 from .audit import Audit
 from .keyword import Keyword
-from .memories import Memories, next_number, number_and_revision
-from .record import fold
+from .memories import Memories, next_number, number_and_revision, stream_and_revision
+from .record import Record, fold
 from .tokens import words_version
 from .vector import Vector
 from .view import Change, Page, View
@@ -110,7 +110,8 @@ class Views(SQLiteTrackingRecorder):
             events = next(log.pages(at, last), [])
             if events:
                 at = events[-1].header.position
-                page = Page(log.name, events, self._changes(cursor, log, events) if group is RECALL else ())
+                changes = self._changes(cursor, log, events) if group is RECALL else ()
+                page = Page(log.name, events, changes, partial(_record, cursor, log))
                 for view in group.views:
                     view.apply(cursor, page)
                 self._insert_tracking(cursor, Tracking(tracked, at))
@@ -264,6 +265,15 @@ def building(installation: Installation) -> Iterator[Views]:
     finally:
         if read_setting(installation.datastore, in_force()) != fresh.path.name.encode():
             fresh.remove()
+
+
+def _record(cursor: Any, log: Log, number: int) -> Record:
+    """A memory as it was last folded."""
+    stream, revision = stream_and_revision(cursor, number)
+    record = fold(log.events_of(stream, upto=revision))
+    if record is None:
+        raise ViewsDamaged(f"The views hold {stream.hex()}, which is no memory. {ViewsDamaged.remedy}")
+    return record
 
 
 def delete(path: Path) -> None:

@@ -113,7 +113,7 @@ def rank(fused: Scores, streams: Mapping[int, bytes]) -> list[int]:
 
 def fingerprint(search: Search | None) -> str:
     """Twelve hexadecimal digits that change with anything that could change an order."""
-    parts = (STAGES, DENSE_WEIGHT, LEXICAL_WEIGHT, POOL, STEP, keyword.OWN_WEIGHT, keyword.TAGS_WEIGHT)
+    parts = (STAGES, DENSE_WEIGHT, LEXICAL_WEIGHT, POOL, STEP, keyword.WEIGHTS)
     space = search.space if search else "none"
     return hashlib.blake2b(repr((parts, space)).encode(), digest_size=6).hexdigest()
 

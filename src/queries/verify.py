@@ -10,11 +10,11 @@ from ..events.checkpoint import BadNote, Checkpoint, open_note
 from ..events.claims import command_tag, content_tag, key_tag
 from ..events.entries import START
 from ..events.installation import Installation
-from ..events.kinds import LogCreated, Stored
+from ..events.kinds import LogCreated, Revised, Stored
 from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..events.merkle import Frontier
-from ..projections.record import Status, status_after
+from ..projections.record import Status, fold, status_after
 from ..projections.vector_cache import VectorCache
 from ..projections.views import ViewsInForce, building
 
@@ -120,6 +120,7 @@ class _Holdings:
         self._sealed: set[bytes] = set()
         self._memories: dict[bytes, _Holder] = {}
         self._commands: dict[bytes, bytes] = {}
+        self._revised: dict[bytes, int] = {}
 
     def take(self, logged: LoggedEvent) -> None:
         """Note what one event says."""
@@ -127,13 +128,23 @@ class _Holdings:
         if not event.CLEAR:
             self._sealed.add(stream)
         if isinstance(event, Stored) and self._log.name == "memory":
-            tags = tuple(tag for tag in (content_tag(self._index, event), key_tag(self._index, event)) if tag)
-            self._memories[stream] = _Holder(event.namespace, tags, "current")
+            self._memories[stream] = _Holder(event.namespace, self._tags(event), "current")
+        if isinstance(event, Revised):
+            self._revised[stream] = logged.header.revision
         holder = self._memories.get(stream)
         if holder is not None:
             self._memories[stream] = holder._replace(status=status_after(holder.status, event))
             tag = command_tag(self._index, holder.namespace, event.command_id)
             self._commands |= {tag: stream} if tag else {}
+
+    def _tags(self, stored: Stored) -> tuple[bytes, ...]:
+        return tuple(tag for tag in (content_tag(self._index, stored), key_tag(self._index, stored)) if tag)
+
+    def _take_revisions(self) -> None:
+        for stream, revision in self._revised.items():
+            record = fold(self._log.events_of(stream, upto=revision))
+            if record is not None:
+                self._memories[stream] = self._memories[stream]._replace(tags=self._tags(record.stored))
 
     def compare(self, cursor: Any) -> None:
         """Raise LogDamaged where the tables say otherwise."""
@@ -143,6 +154,7 @@ class _Holdings:
             self._compare_claims(cursor)
 
     def _compare_claims(self, cursor: Any) -> None:
+        self._take_revisions()
         held = dict(cursor.execute("SELECT tag, stream FROM claim LEFT JOIN entry USING (place)").fetchall())
         current = {s: holder for s, holder in self._memories.items() if holder.status == "current"}
         expected = self._commands | {tag: s for s, holder in current.items() for tag in holder.tags}

@@ -1,6 +1,7 @@
 """What every view promises, asked of each: it is a fold, it can be thrown away, and its digest tells it apart."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tallystick.errors import Refused
 from tallystick.events import log as log_module
 from tallystick.events.installation import Installation
 from tallystick.projections.view import Page, View
-from tallystick.projections.views import ALL_VIEWS, GROUPS, Group, Views, building
+from tallystick.projections.views import ALL_VIEWS, GROUPS, Group, Views, _record, building
 
 IDEMPOTENT = ("memories", "vector", "access", "audit")
 """Views that write their rows anew: a page folded twice is a page folded once. `keyword` counts."""
@@ -192,7 +193,8 @@ def pages(memory: Memory, group: Group) -> Iterator[Page]:
             try:
                 events = next(log.pages(0, log.follow().size - 1))
                 with views.datastore.transaction(commit=True) as cursor:
-                    yield Page(log.name, events, views._changes(cursor, log, events) if len(group.logs) == 1 else ())
+                    changes = views._changes(cursor, log, events) if len(group.logs) == 1 else ()
+                    yield Page(log.name, events, changes, partial(_record, cursor, log))
             finally:
                 views.remove()
 

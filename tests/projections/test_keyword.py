@@ -162,8 +162,8 @@ def test_what_has_expired_does_not_push_others_out(memory: Memory) -> None:
 
 def test_equal_scores_come_in_order_of_their_numbers(memory: Memory) -> None:
     """Which of equal memories are among the best does not depend on chance."""
-    for _ in range(6):
-        memory.store("Yes", thread="s1")
+    for number in range(6):
+        memory.store("Yes", thread=f"s{number}")
     assert search(memory, "yes", limit=4) == [1, 2, 3, 4]
 
 

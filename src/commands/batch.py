@@ -1,0 +1,214 @@
+"""Decide a batch of wishes to store against the claims there are and against each other, and append it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from ..errors import Refused
+from ..events.claims import Claim, Release, command_tag, content_tag, essence, key_tag
+from ..events.kinds import Event, Reinforced, Stored, Superseded
+from ..events.log import Append
+from ..events.mapper import NEXT, Draft
+from ..projections.record import Record, fold
+from .change import held_tags, refuse_protected
+from .outcome import Came, Outcome, refused
+from .session import Session
+
+
+class Row(NamedTuple):
+    """What one row asks for, and what it would claim. `echo_of` is the memory whose text it repeats, just recalled."""
+
+    stored: Stored
+    content: bytes | None
+    key: bytes | None
+    command: bytes | None
+    echo_of: bytes | None
+
+    @classmethod
+    def of(cls, session: Session, stored: Stored, echo_of: bytes | None) -> Self:
+        """The row that asks to store this."""
+        index = session.index_key
+        command = command_tag(index, stored.namespace, stored.command_id)
+        return cls(stored, content_tag(index, stored), key_tag(index, stored), command, echo_of)
+
+    @property
+    def tags(self) -> list[bytes]:
+        """All that it would claim."""
+        return [tag for tag in (self.content, self.key, self.command) if tag is not None]
+
+
+class _Came(NamedTuple):
+    """What a row came to: the memory, and which draft says so."""
+
+    status: Came
+    id: str
+    draft: int
+    superseded_id: str | None = None
+    repeated: bool = False
+
+
+class Batch:
+    """One attempt, from the claims as they are. Raises Claimed or RevisionConflict where they have changed by then."""
+
+    def __init__(self, session: Session, rows: Sequence[Row]) -> None:
+        self._session = session
+        self._log = session.installation.memory
+        self._rows = rows
+        self._held = self._log.holders([tag for row in rows for tag in row.tags])
+        self._records: dict[bytes, Record] = {}
+        self._holders: dict[bytes, bytes | None] = {tag: stream for tag, (stream, _) in self._held.items()}
+        self._takers: dict[bytes, int] = {}
+        self._done: dict[bytes, tuple[Stored, _Came]] = {}
+        self._drafts: list[Draft] = []
+        self._ahead: dict[bytes, int] = {}
+
+    def append(self) -> list[Outcome]:
+        """Decide each row in turn, append all of it, and say what each came to."""
+        decided = [self._decide(row) for row in self._rows]
+        appended = (
+            self._log.append(Append(tuple(self._drafts), self._claims(), self._releases())) if self._drafts else []
+        )
+        return [
+            came
+            if isinstance(came, Outcome)
+            else Outcome(came.status, came.id, appended[came.draft].position, came.superseded_id, came.repeated)
+            for came in decided
+        ]
+
+    # ---- one row
+
+    def _decide(self, row: Row) -> _Came | Outcome:
+        try:
+            if row.command is not None and row.command in self._holders:
+                return self._repeated(row, row.command)
+            came = self._new_or_known(row)
+        except Refused as error:
+            return refused(str(error))
+        if row.command is not None:
+            self._take(row.command, came.draft, bytes.fromhex(came.id))
+            self._done[row.command] = row.stored, came
+        return came
+
+    def _new_or_known(self, row: Row) -> _Came:
+        same = self._holder(row.content) or self._echo(row)
+        if same is not None and not self._has_expired(same):
+            return self._reinforce(row, same)
+        return self._store(row, same or self._holder(row.key))
+
+    def _store(self, row: Row, older: Record | None) -> _Came:
+        """A new memory, in the place of an older one where that holds its key, or its text and has expired."""
+        if older is not None:
+            refuse_protected(older)
+        stream, nonce = self._log.new_stream()
+        stored = row.stored.model_copy(update={"nonce": nonce})
+        draft = self._add(self._log.opening(stream, stored))
+        self._records[stream] = Record(stream, stored, 0, 0, 0, b"")
+        if older is not None:
+            self._follow(older, self._session.event(Superseded, by=stream, parents=_leaf(older)))
+            self._holders |= dict.fromkeys(held_tags(self._session.index_key, older.stored))
+        for tag in (row.content, row.key):
+            if tag is not None:
+                self._take(tag, draft, stream)
+        return _Came("superseded" if older else "stored", stream.hex(), draft, older.id if older else None)
+
+    def _reinforce(self, row: Row, same: Record) -> _Came:
+        event = self._session.event(Reinforced, parents=_leaf(same), command_id=row.stored.command_id)
+        draft = self._follow(same, event)
+        if row.content is not None and row.content in self._holders:
+            self._take(row.content, draft, same.stream)
+        return _Came("reinforced", same.id, draft)
+
+    def _add(self, draft: Draft) -> int:
+        self._drafts.append(draft)
+        return len(self._drafts) - 1
+
+    def _follow(self, record: Record, event: Event) -> int:
+        """An event after the last one of a memory, counting those of this batch; wherever a new stream ends."""
+        self._ahead[record.stream] = ahead = self._ahead.get(record.stream, 0) + 1
+        exact = isinstance(event, Superseded) and record.leaf
+        return self._add(self._log.following(record.stream, event, record.revision + ahead if exact else NEXT))
+
+    def _take(self, tag: bytes, draft: int, stream: bytes) -> None:
+        self._holders[tag], self._takers[tag] = stream, draft
+
+    # ---- what is claimed in the end
+
+    def _claims(self) -> tuple[Claim, ...]:
+        return tuple(
+            Claim(tag, draft, instead_of=self._held[tag][0] if tag in self._held else None)
+            for tag, draft in self._takers.items()
+            if self._holders[tag] is not None
+        )
+
+    def _releases(self) -> tuple[Release, ...]:
+        """What was held before and is given up: looked for as well among what the superseded held beyond the rows."""
+        given_up = [tag for tag, stream in self._holders.items() if stream is None]
+        held = self._held | self._log.holders([tag for tag in given_up if tag not in self._held])
+        return tuple(Release(tag, held[tag][0]) for tag in given_up if tag in held)
+
+    # ---- what is there
+
+    def _holder(self, tag: bytes | None) -> Record | None:
+        stream = self._holders.get(tag) if tag is not None else None
+        return None if stream is None else self._record(stream)
+
+    def _echo(self, row: Row) -> Record | None:
+        record = self._record(row.echo_of) if row.echo_of else None
+        return record if record is not None and record.status == "current" else None
+
+    def _record(self, stream: bytes) -> Record:
+        if stream not in self._records:
+            record = fold(self._log.events_of(stream))
+            if record is None:
+                raise Refused(f"{stream.hex()} is not a memory. Run `tallystick verify`.")
+            self._records[stream] = record
+        return self._records[stream]
+
+    def _has_expired(self, record: Record) -> bool:
+        expires = record.stored.expires_at
+        return expires is not None and expires <= self._session.now()
+
+    # ---- a command id that was used before
+
+    def _repeated(self, row: Row, tag: bytes) -> _Came | Outcome:
+        """The command was carried out before, in this batch or earlier: say again what came of it."""
+        if tag in self._done:
+            before, came = self._done[tag]
+            self._require_same(row, before, came.id)
+            return came._replace(repeated=True)
+        holder, position = self._held[tag]
+        done = self._log.event_at(position)
+        then = fold(self._log.events_of(holder, upto=done.header.revision))
+        if then is None or not isinstance(done.event, Stored | Reinforced):
+            raise Refused(f"The command id {row.stored.command_id!r} was used for something else. Give another one.")
+        self._require_same(row, then.stored, then.id)
+        if isinstance(done.event, Reinforced):
+            return Outcome("reinforced", then.id, position, repeated=True)
+        older = self._superseded_with(holder, position)
+        return Outcome("superseded" if older else "stored", then.id, position, older, repeated=True)
+
+    def _require_same(self, row: Row, before: Stored, memory: str) -> None:
+        if _meant(row.stored) != _meant(before):
+            raise Refused(
+                f"The command id {row.stored.command_id!r} was used for another text, the memory {memory}. "
+                f"Give each command an id of its own."
+            )
+
+    def _superseded_with(self, holder: bytes, position: int) -> str | None:
+        """The memory that was superseded in the same append, by the event after the one that stored."""
+        if self._log.follow().size <= position + 1:
+            return None
+        following = self._log.event_at(position + 1)
+        by = following.event.by if isinstance(following.event, Superseded) else None
+        return following.header.stream.hex() if by == holder else None
+
+
+def _leaf(record: Record) -> tuple[bytes, ...]:
+    """The last event of a memory; none for one that this batch stores, whose events have no leaves yet."""
+    return (record.leaf,) if record.leaf else ()
+
+
+def _meant(stored: Stored) -> tuple[str, str | None, str | None]:
+    """What makes two commands the same: the text as it is compared, and what it is about."""
+    return essence(stored.text), stored.key, stored.subject

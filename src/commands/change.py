@@ -1,0 +1,141 @@
+"""Change a memory that is there: decide on it as it is now, append after its last event, decide again after a clash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..errors import Busy, Claimed, NotFound, Refused, RevisionConflict
+from ..events.claims import Claim, Release, command_tag, content_tag, key_tag
+from ..events.kinds import Event, Forgotten, Linked, Pinned, Protected, Restored, Revised, Stored, Unlinked
+from ..events.log import Append, Log
+from ..projections.record import Record, fold
+from .outcome import Came, Outcome
+from .session import Session, attempts
+
+
+class Change(NamedTuple):
+    """What is decided of a memory: the event, and the tags it takes and gives up with it."""
+
+    status: Came
+    event: Event
+    takes: tuple[bytes, ...] = ()
+    gives_up: tuple[bytes, ...] = ()
+
+
+class Wish(NamedTuple):
+    """Which memory is to be changed; only while it is at this revision, and only once under this command id."""
+
+    memory: bytes
+    if_revision: int | None = None
+    command_id: str | None = None
+
+
+def change(session: Session, wish: Wish, decide: Callable[[Record], Change]) -> Outcome:
+    """Append what is decided, durable when this returns.
+
+    Raises NotFound; RevisionConflict where the memory is not at the revision it had to be at; Refused where `decide`
+    says no, or where another memory holds what the change would claim.
+    """
+    for _ in attempts():
+        record = current(session.installation.memory, wish.memory)
+        done = _done_before(session, wish, record)
+        if done is not None:
+            return done
+        _require_revision(wish, record)
+        try:
+            return _append(session, wish, record, decide(record))
+        except RevisionConflict:
+            continue
+        except Claimed as clash:
+            if clash.tag != _command(session, wish, record):
+                raise Refused(_held(record, clash)) from clash
+    raise Busy("Other writers keep changing this memory. Try again.")
+
+
+def current(log: Log, memory: bytes) -> Record:
+    """The memory as its events say it is now. Raises NotFound."""
+    record = fold(log.events_of(memory))
+    if record is None:
+        raise NotFound(f"There is no memory {memory.hex()}. Look for its id with `tallystick recall`.")
+    return record
+
+
+def refuse_protected(record: Record) -> None:
+    """Raise Refused for a memory that nothing may change."""
+    if record.protected:
+        raise Refused(
+            f"The memory {record.id} is protected: nothing changes it. Run `tallystick protect --off {record.id}` first."
+        )
+
+
+def held_tags(index_key: bytes, stored: Stored) -> tuple[bytes, ...]:
+    """The claims of a memory while it is current: on its text, and on its key."""
+    return tuple(tag for tag in (content_tag(index_key, stored), key_tag(index_key, stored)) if tag is not None)
+
+
+def _append(session: Session, wish: Wish, record: Record, decided: Change) -> Outcome:
+    log = session.installation.memory
+    event = decided.event.model_copy(update={"parents": (record.leaf,), "command_id": wish.command_id})
+    draft = log.following(record.stream, event, record.revision + 1)
+    command = _command(session, wish, record)
+    claims = tuple(Claim(tag, 0) for tag in (*decided.takes, *([command] if command else [])))
+    releases = tuple(Release(tag, record.stream) for tag in decided.gives_up)
+    appended = log.append(Append((draft,), claims, releases))[0]
+    return Outcome(decided.status, record.id, appended.position)
+
+
+def _require_revision(wish: Wish, record: Record) -> None:
+    if wish.if_revision is not None and record.revision != wish.if_revision:
+        raise RevisionConflict(
+            f"The memory {record.id} is at revision {record.revision} and not at {wish.if_revision}: it has changed "
+            f"since you read it. Read it again, then repeat the command."
+        )
+
+
+def _command(session: Session, wish: Wish, record: Record) -> bytes | None:
+    return command_tag(session.index_key, record.namespace, wish.command_id)
+
+
+def _done_before(session: Session, wish: Wish, record: Record) -> Outcome | None:
+    """What came of this command id the first time, where it was used before."""
+    tag = _command(session, wish, record)
+    found = session.installation.memory.holders([tag]).get(tag) if tag else None
+    if found is None:
+        return None
+    stream, position = found
+    came = _came_of(session.installation.memory.event_at(position).event)
+    if stream != record.stream or came is None:
+        raise Refused(
+            f"The command id {wish.command_id!r} was used for something else, the memory {stream.hex()}. "
+            f"Give each command an id of its own."
+        )
+    return Outcome(came, record.id, position, repeated=True)
+
+
+def _came_of(event: Event) -> Came | None:
+    """What a command is said to have come to, by the event it appended."""
+    match event:
+        case Revised():
+            return "revised"
+        case Forgotten():
+            return "forgotten"
+        case Restored():
+            return "restored"
+        case Linked():
+            return "linked"
+        case Unlinked():
+            return "unlinked"
+        case Protected():
+            return "protected" if event.on else "unprotected"
+        case Pinned():
+            return "pinned" if event.on else "unpinned"
+        case _:
+            return None
+
+
+def _held(record: Record, clash: Claimed) -> str:
+    holder = clash.holder.hex() if clash.holder else "another memory"
+    return (
+        f"The memory {record.id} can't have this text or key: {holder} holds it now. Forget or revise that one first."
+    )
