@@ -64,9 +64,7 @@ def current(log: Log, memory: bytes) -> Record:
 def refuse_protected(record: Record) -> None:
     """Raise Refused for a memory that nothing may change."""
     if record.protected:
-        raise Refused(
-            f"The memory {record.id} is protected: nothing changes it. Run `tallystick protect --off {record.id}` first."
-        )
+        raise Refused(f"The memory {record.id} is protected: nothing changes it. Run `tallystick protect --off` first.")
 
 
 def held_tags(index_key: bytes, stored: Stored) -> tuple[bytes, ...]:
