@@ -197,10 +197,9 @@ class NamespaceRenamed(Event):
 
 
 class ViewsRebuilt(Event):
-    """The read models were rebuilt from the log, in clear: digests before and after, by view."""
+    """The read models were rebuilt from the log: digests before and after, by view."""
 
     KIND: ClassVar[str] = "views.rebuilt"
-    CLEAR: ClassVar[bool] = True
 
     reason: Name
     before: dict[str, str]

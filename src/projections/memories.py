@@ -103,6 +103,13 @@ def number_and_revision(cursor: Any, stream: bytes) -> tuple[int, int] | None:
     return None if row is None else (row[0], row[1])
 
 
+def numbers_and_revisions(cursor: Any, streams: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
+    """As `number_and_revision`, of those of many streams that have a row."""
+    marks = ", ".join("?" * len(streams))
+    rows = cursor.execute(f"SELECT stream, number, revision FROM memories WHERE stream IN ({marks})", tuple(streams))
+    return {stream: (number, revision) for stream, number, revision in rows}
+
+
 def stream_and_revision(cursor: Any, number: int) -> tuple[bytes, int]:
     """A memory's stream and the revision its row was folded from, by its number."""
     stream, revision = cursor.execute("SELECT stream, revision FROM memories WHERE number = ?", (number,)).fetchone()

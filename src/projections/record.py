@@ -107,9 +107,11 @@ def moment(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def fold(events: Sequence[LoggedEvent]) -> Record | None:
-    """The memory that a stream's events, in order of revision, add up to; None where the stream is no memory."""
-    record: Record | None = None
+def fold(events: Sequence[LoggedEvent], record: Record | None = None) -> Record | None:
+    """The memory that a stream's events, in order of revision, add up to, or make of a memory that was folded before.
+
+    None where the stream is no memory.
+    """
     for logged in events:
         record = _after(record, logged)
         if record is None:

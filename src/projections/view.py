@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..events.canonical import encode_body
+import msgpack  # type: ignore[import-untyped]
+
 from ..events.mapper import LoggedEvent
 from .record import Record
 
@@ -54,8 +55,9 @@ class View(Protocol):
 
 
 def digest_of(rows: Iterable[Sequence[Any]]) -> str:
-    """BLAKE2b-256, in hexadecimal, over rows in the order given, each as canonical MessagePack."""
+    """BLAKE2b-256, in hexadecimal, over rows in the order given, each as MessagePack."""
     digest = hashlib.blake2b(digest_size=32)
+    pack = msgpack.Packer().pack
     for row in rows:
-        digest.update(encode_body({"row": list(row)}))
+        digest.update(pack(row))
     return digest.hexdigest()

@@ -18,16 +18,15 @@ from ..errors import KeysMissing, ViewsDamaged
 from ..events.driver import Datastore, File
 from ..events.installation import Installation
 from ..events.log import Log
-from ..events.mapper import LoggedEvent
 from ..events.settings import read_setting, write_setting
 from .access import Access
 from .audit import Audit
+from .changes import changes_of, record_of
 from .keyword import Keyword
-from .memories import Memories, next_number, number_and_revision, stream_and_revision
-from .record import Record, fold
+from .memories import Memories
 from .tokens import words_version
 from .vector import Vector
-from .view import Change, Page, View
+from .view import Page, View
 
 Positions = Mapping[str, int]
 """Up to where each group has folded each log."""
@@ -45,6 +44,11 @@ RECALL = Group("recall", ("memory",), (Memories(), Keyword(), Vector()))
 TRAIL = Group("trail", ("memory", "access"), (Access(), Audit()))
 GROUPS = (RECALL, TRAIL)
 ALL_VIEWS: tuple[View, ...] = RECALL.views + TRAIL.views
+
+
+def _tracked(group: Group, log: Log) -> str:
+    """The name under which the library's tracking table keeps how far a group has folded a log."""
+    return f"{group.name}/{log.name}"
 
 
 class Views(SQLiteTrackingRecorder):
@@ -79,65 +83,62 @@ class Views(SQLiteTrackingRecorder):
 
     # ---- folding
 
-    def catch_up(self, group: Group, upto: Positions | None = None) -> int:
+    def catch_up(self, *groups: Group, upto: Positions | None = None) -> int:
         """Fold what the logs have gained, once it is verified: all of it, or up to these positions.
 
-        Returns how many events were folded.
+        Groups that stand at the same position of a log fold it together, from one reading. Returns how many events
+        were folded.
         """
-        return sum(self._follow(group, self._logs[name], upto) for name in group.logs)
+        return sum(
+            self._follow(together, log, upto)
+            for log in self._logs.values()
+            for together in self._together(groups, log, upto)
+        )
+
+    def _together(self, groups: Sequence[Group], log: Log, upto: Positions | None) -> list[tuple[Group, ...]]:
+        """The groups that follow a log, as one where all have equally far to go, else each for itself."""
+        following = tuple(group for group in groups if log.name in group.logs)
+        tracked = [_tracked(group, log) for group in following]
+        ways = {(self._folded.get(name, 0), None if upto is None else upto[name]) for name in tracked}
+        return [following] if len(ways) == 1 else [(group,) for group in following]
 
     def position(self, group: Group, log: str) -> int:
         """The position of a log up to which a group is folded; genesis is 0."""
         return self.max_tracking_id(f"{group.name}/{log}") or 0
 
-    def _follow(self, group: Group, log: Log, upto: Positions | None) -> int:
-        tracked = f"{group.name}/{log.name}"
-        last = log.follow().size - 1 if upto is None else upto[tracked]
+    def _follow(self, groups: tuple[Group, ...], log: Log, upto: Positions | None) -> int:
+        tracked = [_tracked(group, log) for group in groups]
+        last = log.follow().size - 1 if upto is None else upto[tracked[0]]
         folded = 0
-        while (at := self._folded.get(tracked, 0)) < last:
-            folded += self._fold_page(group, log, last)
+        while min(self._folded.get(name, 0) for name in tracked) < last:
+            folded += self._fold_page(groups, log, last)
+        at = max(self._folded.get(name, 0) for name in tracked)
         if at > last and at > (last := log.follow().size - 1):  # others may have folded what they appended since
             raise ViewsDamaged(
                 f"The views are at position {at} of the {log.name} log, which ends at {last}. {ViewsDamaged.remedy}"
             )
         return folded
 
-    def _fold_page(self, group: Group, log: Log, last: int) -> int:
+    def _fold_page(self, groups: tuple[Group, ...], log: Log, last: int) -> int:
         """Fold one page under the lock that serialises the projectors of all processes."""
-        tracked = f"{group.name}/{log.name}"
         with self.datastore.transaction(commit=True) as cursor:
-            at = self._max_tracking_id(tracked, cursor) or 0
+            reached = {group: self._max_tracking_id(_tracked(group, log), cursor) or 0 for group in groups}
+            at = min(reached.values())
+            behind = [group for group in groups if reached[group] == at]
             events = next(log.pages(at, last), [])
             if events:
-                at = events[-1].header.position
-                changes = self._changes(cursor, log, events) if group is RECALL else ()
-                page = Page(log.name, events, changes, partial(_record, cursor, log))
-                for view in group.views:
-                    view.apply(cursor, page)
-                self._insert_tracking(cursor, Tracking(tracked, at))
-        self._folded[tracked] = at  # only once it has committed
+                changes = changes_of(cursor, log, events) if RECALL in behind else ()
+                page = Page(log.name, events, changes, partial(record_of, cursor, log))
+                for group in behind:
+                    self._fold_into(cursor, group, log, page)
+                reached |= dict.fromkeys(behind, events[-1].header.position)
+        self._folded |= {_tracked(group, log): position for group, position in reached.items()}  # once it is committed
         return len(events)
 
-    def _changes(self, cursor: Any, log: Log, events: Sequence[LoggedEvent]) -> list[Change]:
-        streams: dict[bytes, list[LoggedEvent]] = {}
-        for logged in events:
-            streams.setdefault(logged.header.stream, []).append(logged)
-        number, changes = next_number(cursor), []
-        for stream, new in streams.items():
-            change = self._change(cursor, log, stream, new, number)
-            if change is not None:
-                changes.append(change)
-                number = max(number, change.number + 1)
-        return changes
-
-    def _change(self, cursor: Any, log: Log, stream: bytes, new: list[LoggedEvent], number: int) -> Change | None:
-        known = number_and_revision(cursor, stream)
-        if known is None:
-            after = fold(new)
-            return None if after is None else Change(number, None, after)
-        before = fold(log.events_of(stream, upto=known[1]))
-        after = fold([*log.events_of(stream, upto=known[1]), *new])
-        return None if after is None else Change(known[0], before, after)
+    def _fold_into(self, cursor: Any, group: Group, log: Log, page: Page) -> None:
+        for view in group.views:
+            view.apply(cursor, page)
+        self._insert_tracking(cursor, Tracking(_tracked(group, log), page.events[-1].header.position))
 
     # ---- comparing
 
@@ -237,11 +238,9 @@ class ViewsInForce:
     def compared_with(self, fresh: Views) -> tuple[dict[str, str], dict[str, str]]:
         """The digests of the views in force and of these, at one position, whoever goes on writing meanwhile."""
         live = self.opened()
-        for group in GROUPS:
-            live.catch_up(group)
+        live.catch_up(*GROUPS)
         digests, positions = live.snapshot()
-        for group in GROUPS:
-            fresh.catch_up(group, positions)
+        fresh.catch_up(*GROUPS, upto=positions)
         return digests, fresh.digests()
 
     def put_in_force(self, fresh: Views) -> None:
@@ -259,21 +258,11 @@ def building(installation: Installation) -> Iterator[Views]:
     """New views folded from the whole log. They are deleted at the end unless they were put in force."""
     fresh = Views.create(installation)
     try:
-        for group in GROUPS:
-            fresh.catch_up(group)
+        fresh.catch_up(*GROUPS)
         yield fresh
     finally:
         if read_setting(installation.datastore, in_force()) != fresh.path.name.encode():
             fresh.remove()
-
-
-def _record(cursor: Any, log: Log, number: int) -> Record:
-    """A memory as it was last folded."""
-    stream, revision = stream_and_revision(cursor, number)
-    record = fold(log.events_of(stream, upto=revision))
-    if record is None:
-        raise ViewsDamaged(f"The views hold {stream.hex()}, which is no memory. {ViewsDamaged.remedy}")
-    return record
 
 
 def delete(path: Path) -> None:

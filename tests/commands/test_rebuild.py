@@ -97,8 +97,8 @@ def overtake(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let somebody store and recall each time that views have caught up, eight times: the store is in use."""
     catch_up, left = Views.catch_up, list(range(8))
 
-    def catch_up_and_be_overtaken(self: Views, group: Group, upto: Positions | None = None) -> int:
-        folded = catch_up(self, group, upto)
+    def catch_up_and_be_overtaken(self: Views, *groups: Group, upto: Positions | None = None) -> int:
+        folded = catch_up(self, *groups, upto=upto)
         if left:
             number, left[:] = left[0], []
             memory.store(f"Stored meanwhile {number}")

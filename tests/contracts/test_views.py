@@ -12,8 +12,9 @@ from tallystick import Memory
 from tallystick.errors import Refused
 from tallystick.events import log as log_module
 from tallystick.events.installation import Installation
+from tallystick.projections.changes import changes_of, record_of
 from tallystick.projections.view import Page, View
-from tallystick.projections.views import ALL_VIEWS, GROUPS, Group, Views, _record, building
+from tallystick.projections.views import ALL_VIEWS, GROUPS, Group, Views, building
 
 IDEMPOTENT = ("memories", "vector", "access", "audit")
 """Views that write their rows anew: a page folded twice is a page folded once. `keyword` counts."""
@@ -193,8 +194,8 @@ def pages(memory: Memory, group: Group) -> Iterator[Page]:
             try:
                 events = next(log.pages(0, log.follow().size - 1))
                 with views.datastore.transaction(commit=True) as cursor:
-                    changes = views._changes(cursor, log, events) if len(group.logs) == 1 else ()
-                    yield Page(log.name, events, changes, partial(_record, cursor, log))
+                    changes = changes_of(cursor, log, events) if len(group.logs) == 1 else ()
+                    yield Page(log.name, events, changes, partial(record_of, cursor, log))
             finally:
                 views.remove()
 

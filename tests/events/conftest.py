@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from tallystick.events.installation import Installation
-from tallystick.events.kinds import Forgotten, Read, Stored
+from tallystick.events.kinds import Forgotten, LogCreated, Read, Stored
 from tallystick.events.log import Append, Log
 
 NOW = 1_767_225_600_000_000
@@ -73,3 +73,20 @@ def read(log: Log, *, durable: bool = False) -> bytes:
     )
     log.append(Append((log.opening(stream, event),)), durable=durable)
     return stream
+
+
+def log_created(nonce: bytes) -> LogCreated:
+    """The one kind of event that is written in clear."""
+    whole: dict[str, Any] = dict.fromkeys(("root", "writer", "checkpoint"), b"h" * 32)
+    signatures = dict.fromkeys(("root_signature", "writer_signature", "checkpoint_signature"), b"s" * 64)
+    return LogCreated(
+        recorded_at=NOW,
+        actor="a",
+        nonce=nonce,
+        log="memory",
+        store=b"s" * 16,
+        kek=b"k",
+        index=b"i",
+        **whole,
+        **signatures,
+    )

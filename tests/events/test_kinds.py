@@ -248,5 +248,5 @@ def test_two_sealed_kinds_do_not_share_mutable_defaults() -> None:
 
 
 def test_what_is_in_clear_holds_no_content() -> None:
-    """Only the beginning of a log and the rebuilding of views are written unsealed."""
-    assert {kind for kind in WHOLE if kind.CLEAR} == {LogCreated, ViewsRebuilt}
+    """Only the beginning of a log is written unsealed."""
+    assert {kind for kind in WHOLE if kind.CLEAR} == {LogCreated}

@@ -11,12 +11,12 @@ from eventsourcing.persistence import StoredEvent
 
 from tallystick.errors import LogDamaged, Refused
 from tallystick.events.envelope import CLEAR, XCHACHA20_POLY1305, Header, payload_hash, stream_of
-from tallystick.events.kinds import Event, Forgotten, Stored, ViewsRebuilt
+from tallystick.events.kinds import Event, Forgotten, Stored
 from tallystick.events.mapper import CanonicalTranscoder, Draft, EntryRead, EventMapper, SealedEvent, new_id
 from tallystick.events.sealing import commitment, event_secrets, generation_of, new_data_key
 from tallystick.events.vault import DataKey
 
-from .conftest import NOW, forgotten, stored
+from .conftest import NOW, forgotten, log_created, stored
 
 ORIGIN, NONCE = b"o" * 32, b"n" * 16
 STREAM = stream_of(ORIGIN, NONCE)
@@ -101,7 +101,7 @@ def test_the_same_event_is_sealed_differently_each_time(mapper: EventMapper) -> 
 
 def test_an_event_in_clear_is_not_sealed(mapper: EventMapper) -> None:
     """It needs no key, has no commitment, and is read without one."""
-    event = ViewsRebuilt(recorded_at=NOW, actor="a", nonce=NONCE, reason="r", before={}, after={})
+    event = log_created(NONCE)
     sealed = mapper.to_stored_event(Draft(STREAM, 0, event))
     assert (sealed.cipher, sealed.commitment, sealed.wrapped) == (CLEAR, b"", None)
     assert mapper.to_domain_event(as_read(sealed)).event == event

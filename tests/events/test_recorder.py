@@ -19,14 +19,14 @@ from tallystick.events.clock import milliseconds
 from tallystick.events.driver import Datastore, File
 from tallystick.events.envelope import Header, payload_hash, sign_entry
 from tallystick.events.installation import FILE, Installation
-from tallystick.events.kinds import Forgotten, Stored, ViewsRebuilt
+from tallystick.events.kinds import Forgotten, Stored
 from tallystick.events.log import Append, Log
 from tallystick.events.mapper import NEXT, Draft, new_id
 from tallystick.events.merkle import EMPTY_ROOT, Frontier, leaf_hash
 from tallystick.events.recorder import POLL_SECONDS
 from tallystick.events.signing import SeedSigner
 
-from .conftest import NOW, Place, forgotten, read, store, stored
+from .conftest import Place, forgotten, log_created, read, store, stored
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ def test_a_first_event_for_a_stream_that_is_there_is_refused(log: Log) -> None:
 def test_a_first_event_in_clear_for_a_stream_that_is_there_is_refused(log: Log) -> None:
     """It needs no key, and is refused all the same."""
     stream, nonce = log.new_stream()
-    event = ViewsRebuilt(recorded_at=NOW, actor="a", nonce=nonce, reason="r", before={}, after={})
+    event = log_created(nonce)
     log.append(Append((log.opening(stream, event),)))
     with pytest.raises(StreamErased, match="began before"):
         log.append(Append((log.opening(stream, event),)))

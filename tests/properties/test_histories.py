@@ -157,7 +157,7 @@ class Histories(RuleBasedStateMachine):
             with pytest.raises(Refused, match="not forgotten"):
                 self.memory.restore(memory.id)
         elif self.current("content", memory) or self.current("slot", memory):
-            with pytest.raises(Refused, match="now holds its text or key"):
+            with pytest.raises(Refused, match="holds it now"):
                 self.memory.restore(memory.id)
         else:
             self.memory.restore(memory.id)
