@@ -175,7 +175,7 @@ def friday() -> Stored:
         recorded_at=NOW * 1000 + 1_000_002,
         actor="user:ana",
         nonce=fixed(0xD1, 16),
-        text="The code of the door changes on Fridays.",
+        text=" Zoe\u0308 changes the code of the door on Fridays.\u2003",
         namespace="org/acme/user:ana",
         key="door-code",
         source="human",

@@ -253,7 +253,7 @@ def test_the_page_names_every_table_and_column(used: Path) -> None:
     named: dict[str, list[str]] = {}
     for table, column in re.findall(r"^\| ?(`\w+`)? \| `(\w+)` \|", part, re.MULTILINE):
         named.setdefault(table.strip("`") or list(named)[-1], []).append(column)
-    query = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE type = 'table'"
+    query = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'"
     found: dict[str, list[str]] = {}
     for table, column in _rows(used / "store" / "log.db", query):
         found.setdefault(table, []).append(column)
