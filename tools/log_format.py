@@ -82,7 +82,8 @@ def _words(hint: Any) -> str:
     if known:
         return known[0]
     if origin is typing.Annotated:
-        return _words(parts[0]) + _limits(hint.__metadata__)
+        kind, of, content = _words(parts[0]).partition(" of ")
+        return kind + _limits(hint.__metadata__) + of + content
     if origin is Literal:
         return ", ".join(f"`{part}`" for part in parts)
     if origin is tuple:

@@ -16,7 +16,7 @@ from tallystick.events.checkpoint import Checkpoint, sign
 from tallystick.events.claims import PLACES, command_tag, content_tag, key_tag
 from tallystick.events.clock import tick
 from tallystick.events.envelope import Header, origin_of, payload_hash, sign_entry, stream_of
-from tallystick.events.kinds import Event, Forgotten, Hit, LogCreated, Recalled, Stored, body_of
+from tallystick.events.kinds import Event, Forgotten, Hit, LogCreated, Recalled, Revised, Stored, body_of
 from tallystick.events.mark import Mark
 from tallystick.events.merkle import Frontier, leaf_hash
 from tallystick.events.sealing import event_secrets, seal, wrap
@@ -175,10 +175,21 @@ def friday() -> Stored:
         recorded_at=NOW * 1000 + 1_000_002,
         actor="user:ana",
         nonce=fixed(0xD1, 16),
-        text=" Zoe\u0308 changes the code of the door on Fridays.\u2003",
+        text=" Zoe\u0308 changes the code of the door on Fridays.",
         namespace="org/acme/user:ana",
         key="door-code",
         source="human",
+    )
+
+
+def sunday() -> Revised:
+    """What becomes of the memory that stays."""
+    return Revised(
+        recorded_at=NOW * 1000 + 1_200_000,
+        actor="user:ana",
+        text=" Zoe\u0308 changes the code of the door on Sundays.\u2003",
+        subject="door",
+        tags_added=("door",),
     )
 
 
@@ -190,6 +201,7 @@ def make() -> tuple[Made, Made]:
     first, second = (stream_of(memory.origin, fixed(start, 16)) for start in (0xD0, 0xD1))
     memory.append(badge(fixed(0xD0, 16)), first, 1000)
     memory.append(friday(), second, 1000)
+    memory.append(sunday(), second, 1200)
     asked = Recalled(
         recorded_at=NOW * 1000 + 1_500_000,
         actor="agent:planner",
@@ -220,7 +232,7 @@ def store() -> dict[str, Any]:
     memory, access = make()
     moves = [
         {memory.origin: memory.frontiers[3]},
-        {memory.origin: memory.frontiers[4], access.origin: access.frontiers[2]},
+        {memory.origin: memory.frontiers[5], access.origin: access.frontiers[2]},
     ]
     return {
         "root": ROOT.public,
@@ -233,10 +245,10 @@ def store() -> dict[str, Any]:
 
 def tables(memory: Made, access: Made) -> dict[str, list[list[Any]]]:
     """The rows of log.db. The memory log was closed at size 3, and then added to."""
-    current = friday()
+    current = friday().model_copy(update={"text": sunday().text, "subject": sunday().subject})
     tags = {
         command_tag(INDEX, current.namespace, "c-1"): 1,
-        content_tag(INDEX, current): 2,
+        content_tag(INDEX, current): 3,
         key_tag(INDEX, current): 2,
     }
     return {

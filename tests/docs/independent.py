@@ -360,6 +360,8 @@ def verify_claims(store: Store, opened: list[tuple[Header, Any]]) -> None:
     for header, body in opened:
         if header.kind == "memory.stored":
             memories[header.stream] = body
+        if header.kind == "memory.revised":
+            memories[header.stream] = revised(memories[header.stream], body)
         if header.kind in ("memory.stored", "memory.restored"):
             current.add(header.stream)
         if header.kind in ("memory.forgotten", "memory.superseded"):
@@ -371,6 +373,13 @@ def verify_claims(store: Store, opened: list[tuple[Header, Any]]) -> None:
         expected |= dict.fromkeys(claims_of(index, memories[stream]), stream)
     streams = {row[0]: row[3] for row in store.tables["entry"]}
     require({row[0]: streams.get(row[1]) for row in store.tables["claim"]} == expected, "claim")
+
+
+def revised(body: dict[str, Any], revision: dict[str, Any]) -> dict[str, Any]:
+    """What a revision leaves of what claims are made of."""
+    given = {name: revision[name] for name in ("text", "subject") if revision.get(name) is not None}
+    cleared = {name: None for name in revision.get("cleared", []) if name == "subject"}
+    return {**body, **given, **cleared}
 
 
 def claims_of(index: bytes, body: dict[str, Any]) -> Iterator[bytes]:
@@ -427,8 +436,8 @@ def is_a(value: Any, words: str) -> bool:
     """Whether a value is of the type that these words mean."""
     if " or " in words:
         return any(is_a(value, each) for each in words.split(" or "))
-    if words.startswith("list of "):
-        return type(value) is list and all(is_a(each, words[8:]) for each in value)
+    if found := re.fullmatch(r"list(?: \((.*?)\))? of (.*)", words):
+        return type(value) is list and keeps(value, found[1] or "") and all(is_a(each, found[2]) for each in value)
     if words.startswith("map `"):
         return matches(fields_of(f"The {words}") or {}, value)
     if words.startswith("map of text to "):
@@ -436,7 +445,12 @@ def is_a(value: Any, words: str) -> bool:
     if words.startswith("`"):
         return value in re.findall(r"`([^`]+)`", words)
     name, _, limits = words.partition(" (")
-    return NAMED[name](value) and all(within(value, limit) for limit in limits.removesuffix(")").split(", ") if limit)
+    return NAMED[name](value) and keeps(value, limits.removesuffix(")"))
+
+
+def keeps(value: Any, limits: str) -> bool:
+    """Whether a value keeps its limits."""
+    return all(within(value, limit) for limit in limits.split(", ") if limit)
 
 
 def within(value: Any, limit: str) -> bool:

@@ -18,7 +18,7 @@ from tallystick.events.signing import key_id
 from .fixed import CHECKPOINT, INDEX, KEK, WRITER, Made, badge, fixed, log_created, mark_of, random, row
 
 STRUCTURE, FULL, SECRETS = ["structure", "full", "secrets"], ["full", "secrets"], ["secrets"]
-LAST = 3  # position of the last entry of the memory log: nothing is signed over it
+LAST = 4  # position of the last entry of the memory log: nothing is signed over it
 IDENTITY = b"\1" + bytes(31)  # a key of small order
 HOLDS_FOR_ANYTHING = IDENTITY + bytes(32)  # a signature under it, of any message
 
@@ -103,8 +103,10 @@ def by_structure(memory: Made, access: Made) -> list[dict[str, Any]]:
 
 def by_mark(memory: Made) -> list[dict[str, Any]]:
     """What only somebody who has the mark can see."""
-    other = Frontier().append(leaf_hash(b"another history")).append(leaf_hash(b"")).append(leaf_hash(b""))
-    slots = mark_of([{memory.origin: other.append(leaf_hash(b""))}])
+    other = Frontier()
+    for n in range(LAST + 1):
+        other = other.append(leaf_hash(bytes(n)))
+    slots = mark_of([{memory.origin: other}])
     return [
         case("a log that was cut off", "mark", SECRETS, without={"entry": [[LAST]], "payload": [[LAST]]}),
         case("a log that is not the one marked", "mark", SECRETS, mark=slots),

@@ -15,12 +15,15 @@ import pytest
 
 from tallystick import Memory
 from tallystick.errors import LogDamaged, TallystickError
+from tallystick.events.canonical import decode_body, encode_body
 from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import Installation
 from tallystick.events.keys import load_keys
+from tallystick.events.kinds import Event, body_of
 from tallystick.events.signing import SMALL_ORDER_KEYS
 from tallystick.queries.verify import verify
 
+from ..events.test_kinds import WHOLE
 from . import independent, vectors
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +46,7 @@ SAID = {
     "root": "not the entry that later ones were signed over",
     "clock": "runs backwards",
     "checkpoint": "checkpoint of",
-    "mark": "has 3 entries and this installation has verified 4|not the one this installation verified",
+    "mark": "has 4 entries and this installation has verified 5|not the one this installation verified",
     "signature": "not signed by the key in force",
     "seal": "were changed, moved, or sealed with another key",
     "commitment": "opens, but to another text",
@@ -152,7 +155,14 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         memory.forget(ids[0], reason="outdated")
         memory.forget(ids[1])
         memory.restore(ids[1])
-        memory.recall("note")
+        memory.revise(ids[2], text="note 2, rather", subject="user:ana", tags_removed=["a"], command_id="r-1")
+        memory.revise(ids[3], subject="user:ana")
+        memory.revise(ids[3], cleared=["subject"], command_id="r-2")
+        memory.link(ids[2], ids[3], kind="causes", command_id="l-1")
+        memory.unlink(ids[2], ids[3], kind="causes")
+        memory.protect(ids[4])
+        memory.pin(ids[4])
+        memory.used(memory.recall("note").receipt, [ids[4]])
         memory.get(ids[2])
         memory.rebuild(reason="to have one")
     yield folder
@@ -165,6 +175,16 @@ def test_the_independent_verifier_imports_nothing_of_ours() -> None:
     names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "." for node in imports if isinstance(node, ast.ImportFrom)}
     assert {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) == {"msgpack", "nacl"}
+
+
+@pytest.mark.parametrize("event", WHOLE.values(), ids=lambda event: event.KIND)
+def test_the_page_describes_each_kind(event: Event) -> None:
+    """A body with every field filled is one by the tables of the page, and with any other field or type it is not."""
+    body = decode_body(encode_body(body_of(event)))
+    assert independent.fits(event.KIND, event.SCHEMA, body)
+    assert not independent.fits(event.KIND, event.SCHEMA, {**body, "more": None})
+    for name in body:
+        assert not independent.fits(event.KIND, event.SCHEMA, {**body, name: [b""]}), name
 
 
 def test_the_section_of_events_is_fresh() -> None:
@@ -191,7 +211,7 @@ def test_the_vectors_verify(tmp_path: Path, schema: list[str]) -> None:
     laid_down = Given().lay_down(tmp_path, schema)
     for depth in DEPTHS:
         found = Given().independently(depth)
-        assert found == laid_down.by_ours(depth) == {"memory": (4, after["memory"]), "access": (2, after["access"])}
+        assert found == laid_down.by_ours(depth) == {"memory": (5, after["memory"]), "access": (2, after["access"])}
 
 
 @pytest.mark.parametrize("case", CASES)
