@@ -289,3 +289,12 @@ def test_the_page_lists_the_keys_of_small_order() -> None:
 def test_the_page_lists_the_white_space() -> None:
     """The white space that a claim on a text leaves out is what Python's `str.strip` removes."""
     assert set(independent.WHITE_SPACE) == {char for char in map(chr, range(sys.maxunicode + 1)) if char.isspace()}
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link of the page leads to a file, and every anchor to a heading of the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^):]+)\)", page)
+    headings = {"#" + line.lstrip("# ").lower().replace(" ", "-") for line in page.splitlines() if line.startswith("#")}
+    assert links
+    assert [link for link in links if link not in headings and not (PAGE.parent / link).exists()] == []
