@@ -106,10 +106,11 @@ def by_mark(memory: Made) -> list[dict[str, Any]]:
     other = Frontier()
     for n in range(LAST + 1):
         other = other.append(leaf_hash(bytes(n)))
-    slots = mark_of([{memory.origin: other}])
+    shorter = mark_of([{memory.origin: Frontier().append(leaf_hash(b"another beginning"))}])
     return [
         case("a log that was cut off", "mark", SECRETS, without={"entry": [[LAST]], "payload": [[LAST]]}),
-        case("a log that is not the one marked", "mark", SECRETS, mark=slots),
+        case("a log that is not the one marked", "mark", SECRETS, mark=mark_of([{memory.origin: other}])),
+        case("a log that goes on from another than the one marked", "mark", SECRETS, mark=shorter),
     ]
 
 
