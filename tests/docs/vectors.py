@@ -57,7 +57,7 @@ def _example() -> str:
     made = store()
     working, entry, payload = made["workings"][1], made["tables"]["entry"][1][5], made["tables"]["payload"][1][1]
     body = msgpack.unpackb(working["body"])
-    fields = [(encode_body({name: value})[1:], f"{name}: {value!r}") for name, value in body.items()]
+    fields = [(encode_body({name: value})[1:], f"{name}: {_said(value)}") for name, value in body.items()]
     header = [
         (msgpack.packb(each), name) for name, each in zip(Header._fields, msgpack.unpackb(entry[:-64]), strict=True)
     ]
@@ -75,6 +75,10 @@ def _example() -> str:
         "What comes of it": [(working["leaf"], "leaf hash"), (working["root_after"], "root of the two entries")],
     }
     return "\n".join(f"{title}:\n\n```\n" + "\n".join(_block(parts)) + "\n```\n" for title, parts in blocks.items())
+
+
+def _said(value: Any) -> str:
+    return f"{len(value)} bytes" if isinstance(value, bytes) else repr(value)
 
 
 def _block(parts: list[tuple[bytes, str]]) -> Iterator[str]:
