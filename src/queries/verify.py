@@ -91,19 +91,20 @@ def _check_file(installation: Installation, depth: Depth) -> None:
 def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Progress) -> LogReport:
     opens = depth == "full" and installation.keys is not None
     checkpoints, holdings = _checkpoints(installation, log), _Holdings(installation, log)
+    marked = _marked(installation, log)  # read before the log is, so that it can't be ahead of what is read
     tip, payloads, roots = START, 0, {}
     with installation.datastore.transaction(commit=False) as cursor:
         size = log.recorder.size(cursor)
-        _require_mark(installation, log, size)
+        _require_mark(log, marked, size)
         for read, tip in log.recorder.walk(cursor, tip, size, signed=depth == "full"):
-            if tip.size in checkpoints:
+            if tip.size in checkpoints or tip.size == marked.size:
                 roots[tip.size] = tip.frontier.root()
             if opens:
                 holdings.take(log.open_read(read))
                 payloads += 1
             if tip.size % 1000 == 0:
                 progress(log.name, tip.size, size)
-        _compare_mark(installation, log, tip.frontier)
+        _compare_mark(log, marked, roots)
         _compare_checkpoints(log, checkpoints, roots)
         if opens:
             holdings.compare(cursor)
@@ -198,9 +199,8 @@ def _damaged(log: Log, what: str) -> LogDamaged:
     return LogDamaged(f"{log.name} log: {what}. {LogDamaged.remedy}", log=log.name)
 
 
-def _require_mark(installation: Installation, log: Log, size: int) -> None:
-    marked = _marked(installation, log)
-    if marked is not None and size < marked.size:
+def _require_mark(log: Log, marked: Frontier, size: int) -> None:
+    if size < marked.size:
         raise LogBehindMark(
             f"The {log.name} log has {size} entries and this installation has verified {marked.size}: it was cut, "
             f"or an older copy was put in its place. {LogDamaged.remedy}",
@@ -209,10 +209,9 @@ def _require_mark(installation: Installation, log: Log, size: int) -> None:
         )
 
 
-def _compare_mark(installation: Installation, log: Log, frontier: Frontier) -> None:
-    marked = _marked(installation, log)
-    if marked is not None and marked.size == frontier.size and marked.root() != frontier.root():
-        raise log.recorder.damaged(frontier.size - 1, "the log is not the one this installation verified before")
+def _compare_mark(log: Log, marked: Frontier, roots: dict[int, bytes]) -> None:
+    if marked.size and roots.get(marked.size) != marked.root():
+        raise log.recorder.damaged(marked.size - 1, "the log is not the one this installation verified before")
 
 
 def _compare_checkpoints(log: Log, checkpoints: dict[int, Checkpoint], roots: dict[int, bytes]) -> None:
@@ -221,5 +220,6 @@ def _compare_checkpoints(log: Log, checkpoints: dict[int, Checkpoint], roots: di
             raise log.recorder.damaged(size - 1, f"the signed checkpoint of size {size} has another root")
 
 
-def _marked(installation: Installation, log: Log) -> Frontier | None:
-    return None if installation.mark is None else installation.mark.read().frontiers.get(log.origin)
+def _marked(installation: Installation, log: Log) -> Frontier:
+    """What this installation has verified of a log: nothing, where there is no mark."""
+    return (None if installation.mark is None else installation.mark.read().frontiers.get(log.origin)) or Frontier()
