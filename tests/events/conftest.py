@@ -77,16 +77,7 @@ def read(log: Log, *, durable: bool = False) -> bytes:
 
 def log_created(nonce: bytes) -> LogCreated:
     """The one kind of event that is written in clear."""
-    whole: dict[str, Any] = dict.fromkeys(("root", "writer", "checkpoint"), b"h" * 32)
-    signatures = dict.fromkeys(("root_signature", "writer_signature", "checkpoint_signature"), b"s" * 64)
-    return LogCreated(
-        recorded_at=NOW,
-        actor="a",
-        nonce=nonce,
-        log="memory",
-        store=b"s" * 16,
-        kek=b"k",
-        index=b"i",
-        **whole,
-        **signatures,
-    )
+    keys: dict[str, Any] = dict.fromkeys(("root", "writer", "checkpoint"), b"h" * 32)
+    signatures: dict[str, Any] = {f"{name}_signature": b"s" * 64 for name in keys}
+    ids: dict[str, Any] = {"store": b"s" * 16, "kek": b"k" * 8, "index": b"i" * 8}
+    return LogCreated(recorded_at=NOW, actor="a", nonce=nonce, log="memory", **keys, **signatures, **ids)
