@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tallystick import Memory
+from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
 
 from .conftest import Tally
@@ -371,7 +372,7 @@ def test_an_auditor_needs_no_keys(store: Tally, project: Path, home: Path) -> No
     """With the root key alone, verify works where no key directory is; with another key it refuses."""
     stored(store, "apples")
     keys = Path(store("status", "--json").document["keys"])
-    key = load_keys(keys).root.public.hex()
+    key = load_keys(Directory(keys, named=True)).root.public.hex()
     shutil.move(keys, home / "hidden")
     assert store("verify").code == 1
     audited = store("verify", "--root-key", key)
