@@ -20,7 +20,7 @@ from .driver import Datastore, File
 from .entries import START, Identity, Tip
 from .envelope import is_signed_by, origin_of, payload_hash, read_entry, stream_of
 from .key_places import KeySource, find_keys, place_of, provide_keys, refuse_losing_place, state_directory
-from .keys import SUPPLY, Keys
+from .keys import Keys
 from .kinds import LogCreated, event_from
 from .log import Log
 from .mapper import Draft
@@ -389,7 +389,9 @@ def _refuse_other_keys(keys: Keys, identity: Identity, created: LogCreated) -> N
     }
     for name, fits in fitting.items():
         if not fits:
-            raise KeysMissing(f"{keys.place.where(name)} is not this store's key; nothing was written. {SUPPLY}")
+            raise KeysMissing(
+                f"{keys.place.where(name)} is not this store's key; nothing was written. {KeysMissing.remedy}"
+            )
 
 
 def require_fitting(path: Path, keys: Keys) -> None:

@@ -12,7 +12,7 @@ import platformdirs
 
 from ..config import KEY_VARIABLE, KEYS_IN_ENVIRONMENT, KEYS_IN_KEYRING
 from ..errors import KeysMissing, Refused, Unavailable
-from .keys import ENTRIES, KEY_BYTES, SECRET, SIGNING, SUPPLY, KeyHolder, KeyPlace, Keys, create_keys, load_keys
+from .keys import ENTRIES, KEY_BYTES, SECRET, SIGNING, KeyHolder, KeyPlace, Keys, create_keys, load_keys
 from .signing import Signer, verify
 
 KeySource = str | Path | KeyHolder | None
@@ -273,7 +273,7 @@ def _held(place: Held, source: Any) -> Keys:
     root, writer, log = (_Checked(name, getattr(source, name)) for name in SIGNING)
     for name in SECRET:
         if not isinstance(getattr(source, name), bytes) or len(getattr(source, name)) != KEY_BYTES:
-            raise KeysMissing(f"{place.where(name)} is not {KEY_BYTES} bytes. {SUPPLY}")
+            raise KeysMissing(f"{place.where(name)} is not {KEY_BYTES} bytes. {KeysMissing.remedy}")
     return Keys(place, root, writer, log, source.kek, source.views, source.index)
 
 

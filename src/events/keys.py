@@ -55,17 +55,28 @@ class KeyHolder(Protocol):
     """
 
     @property
-    def root(self) -> Signer: ...  # noqa: D102
+    def root(self) -> Signer:
+        """The key that signs which keys may sign."""
+
     @property
-    def writer(self) -> Signer: ...  # noqa: D102
+    def writer(self) -> Signer:
+        """The key that signs every event."""
+
     @property
-    def log(self) -> Signer: ...  # noqa: D102
+    def log(self) -> Signer:
+        """The key that signs checkpoints."""
+
     @property
-    def kek(self) -> bytes: ...  # noqa: D102
+    def kek(self) -> bytes:
+        """The key that opens the data keys, and so the texts."""
+
     @property
-    def views(self) -> bytes: ...  # noqa: D102
+    def views(self) -> bytes:
+        """The key that encrypts views and vectors."""
+
     @property
-    def index(self) -> bytes: ...  # noqa: D102
+    def index(self) -> bytes:
+        """The key that hides what may exist only once."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,14 +115,7 @@ class PublicHalf:
 
     def sign(self, message: bytes) -> bytes:
         """Raise KeysMissing: nothing can be signed."""
-        raise KeysMissing(f"Of {self._name}.key only the public half is here, which can't sign. {SUPPLY}")
-
-
-SUPPLY = (
-    "Supply this store's keys: Memory.open(path, keys=DIRECTORY), or the environment variable "
-    "TALLYSTICK_KEYS=DIRECTORY; `env` and `keyring` in place of a directory name other places, and "
-    "`tallystick keys restore FILE` brings a backup back. No new keys were made."
-)
+        raise KeysMissing(f"Of {self._name}.key only the public half is here, which can't sign. {KeysMissing.remedy}")
 
 
 def load_keys(place: KeyPlace) -> Keys:
@@ -140,9 +144,11 @@ def read_entry(place: KeyPlace, entry: str) -> bytes | None:
         key = None if text is None else bytes.fromhex(text)
     except (OSError, ValueError) as error:
         said = str(error) if isinstance(error, OSError) else "it is not 64 hexadecimal digits"
-        raise KeysMissing(f"{place.where(entry)} can't be read as a key ({said}). {SUPPLY}") from error
+        raise KeysMissing(f"{place.where(entry)} can't be read as a key ({said}). {KeysMissing.remedy}") from error
     if key is not None and len(key) != KEY_BYTES:
-        raise KeysMissing(f"{place.where(entry)} holds {len(key)} bytes and a key has {KEY_BYTES}. {SUPPLY}")
+        raise KeysMissing(
+            f"{place.where(entry)} holds {len(key)} bytes and a key has {KEY_BYTES}. {KeysMissing.remedy}"
+        )
     return key
 
 
@@ -174,4 +180,6 @@ def _secret(place: KeyPlace, name: str) -> bytes:
 
 
 def _missing(place: KeyPlace, name: str) -> str:
-    return f"The key {name}.key of this store is missing: {place.where(f'{name}.key')} is not there. {SUPPLY}"
+    return (
+        f"The key {name}.key of this store is missing: {place.where(f'{name}.key')} is not there. {KeysMissing.remedy}"
+    )

@@ -343,9 +343,13 @@ def test_log_is_newest_first_and_limited(store: Tally) -> None:
 
 def test_status_says_whether_it_is_clean(store: Tally, home: Path) -> None:
     """status is clean, or says why it is not."""
+    assert "tallystick keys backup FILE" in store("status").out.splitlines()[1]
+    assert store("keys", "backup", "--decline").code == 0
     assert store("status").out.startswith("clean\n")
     document = store("status", "--json").document
-    assert {"clean", "store", "keys", "memories", "logs", "roots", "views", "model", "remarks"} <= set(document)
+    assert {"clean", "store", "keys", "memories", "logs", "roots", "views", "model", "remarks", "mark", "notes"} <= set(
+        document
+    )
     keys = Path(document["keys"])
     keys.chmod(0o755)
     shown = store("status")
@@ -525,7 +529,9 @@ def test_every_command_and_option_is_documented(tally: Tally) -> None:
     missing = [verb for verb in VERBS if not re.search(rf"^\| `{verb}\b", page, re.M)]
     for verb in ([name] for name in VERBS):
         missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
-    missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally("import", "git", "--help").out, re.M) if o not in page]
+    for verb in (["import", "git"], ["keys", "list"], ["keys", "backup"], ["keys", "restore"]):
+        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
+        missing += [] if re.search(rf"^\| `{' '.join(verb)}\b", page, re.M) else [verb]
     assert missing == []
 
 
