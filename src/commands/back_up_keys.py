@@ -42,11 +42,8 @@ def back_up_keys(session: Session, file: Path, passphrase: str) -> KeyBackup:
     now, store = session.now(), store_of(session.installation.path)
     backup = Backup.seal(keys.entries(), passphrase, store=store, made_at=now, effort=ENOUGH)
     digest = write_backup(path, backup)
-    event = session.event(
-        KeysBackedUp, backup=backup.id, digest=digest, root=key_id(keys.root.public), kek=key_id(keys.kek)
-    )
     try:
-        position = record_key_event(session.installation.memory, event)
+        position = record_key_event(session.installation.memory, _backed_up(session, keys, backup, digest))
     except BaseException:
         path.unlink()
         raise
@@ -83,6 +80,11 @@ def restore_keys(path: Path, file: Path, passphrase: str, keys: KeySource) -> Re
     place.write({entry: key.hex() for entry, key in missing.items()})
     sign = all(entry in place.holds() for entry in ("writer.key", "log.key"))
     return RestoredKeys(str(place), tuple(missing), backup.id.hex(), sign)
+
+
+def _backed_up(session: Session, keys: Keys, backup: Backup, digest: bytes) -> KeysBackedUp:
+    root, kek = key_id(keys.root.public), key_id(keys.kek)
+    return session.event(KeysBackedUp, backup=backup.id, digest=digest, root=root, kek=kek)
 
 
 def _missing(place: KeyPlace, entries: dict[str, bytes]) -> dict[str, bytes]:

@@ -27,7 +27,7 @@ class Directory:
     given = False
 
     def __init__(self, directory: Path, *, named: bool) -> None:
-        self.directory = directory
+        self.directory = directory.absolute()
         self.named = named
 
     def __str__(self) -> str:
