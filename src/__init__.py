@@ -4,12 +4,16 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
+    from .commands.back_up_keys import KeyBackup, RestoredKeys
     from .commands.outcome import Outcome
     from .commands.rebuild import Rebuilt
+    from .events.keys import KeyHolder
     from .events.mapper import LoggedEvent
+    from .events.signing import Signer
     from .memory import Memory, Recall
     from .projections.audit import AuditRow
     from .projections.record import Record
+    from .queries.key_list import KeyList, KeyRow
     from .queries.recall import Hit
     from .queries.status import Status
     from .queries.verify import Report
@@ -19,6 +23,10 @@ __all__ = [
     "AuditRow",
     "Because",
     "Hit",
+    "KeyBackup",
+    "KeyHolder",
+    "KeyList",
+    "KeyRow",
     "LoggedEvent",
     "Memory",
     "Outcome",
@@ -26,6 +34,8 @@ __all__ = [
     "Recall",
     "Record",
     "Report",
+    "RestoredKeys",
+    "Signer",
     "Status",
     "Why",
 ]
@@ -34,6 +44,10 @@ _ROOMS = {
     "AuditRow": "projections.audit",
     "Because": "queries.why",
     "Hit": "queries.recall",
+    "KeyBackup": "commands.back_up_keys",
+    "KeyHolder": "events.keys",
+    "KeyList": "queries.key_list",
+    "KeyRow": "queries.key_list",
     "LoggedEvent": "events.mapper",
     "Memory": "memory",
     "Outcome": "commands.outcome",
@@ -41,6 +55,8 @@ _ROOMS = {
     "Recall": "memory",
     "Record": "projections.record",
     "Report": "queries.verify",
+    "RestoredKeys": "commands.back_up_keys",
+    "Signer": "events.signing",
     "Status": "queries.status",
     "Why": "queries.why",
 }

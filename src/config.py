@@ -17,6 +17,15 @@ from .errors import Refused
 
 PREFIX = "TALLYSTICK_"
 PROJECT_FILE = ".tallystick.toml"
+KEYS_IN_ENVIRONMENT, KEYS_IN_KEYRING = "env", "keyring"
+KEY_VARIABLE = f"{PREFIX}KEY_"
+PASSPHRASE_VARIABLE = f"{PREFIX}PASSPHRASE"
+_NO_SETTINGS = (
+    PASSPHRASE_VARIABLE,
+    *(f"{KEY_VARIABLE}{name}" for name in ("ROOT", "WRITER", "LOG", "KEK", "VIEWS", "INDEX")),
+    *(f"{KEY_VARIABLE}{name}_PUB" for name in ("ROOT", "WRITER", "LOG")),
+)
+"""Secrets that only the environment may hold, read where they are needed and kept by nobody."""
 
 
 class Settings(BaseSettings):
@@ -30,8 +39,8 @@ class Settings(BaseSettings):
     """The namespace that is stored to and recalled from."""
     actor: str | None = None
     """Who acts, as claimed; the user of the operating system where nothing is said."""
-    keys: Path | None = None
-    """The directory of the store's keys; the user's own key directory where nothing is said."""
+    keys: str | None = None
+    """Where the store's keys are: a directory, `env` or `keyring`; the user's own key directory by default."""
     model: str = "auto"
     """`auto` (the weights of the offline-models extra), `none` (words only), or the folder of an ONNX model."""
 
@@ -62,12 +71,12 @@ def user() -> str:
         return f"uid-{os.getuid()}"
 
 
-def write_project(directory: Path, store: Path, namespace: str, keys: Path | None = None) -> Path:
+def write_project(directory: Path, store: Path, namespace: str, keys: str | None = None) -> Path:
     """Write the project file, by which commands below this directory find the store. Refuses where one is there."""
     file = directory / PROJECT_FILE
     text = f"path = {_toml(os.path.relpath(store, directory))}\nnamespace = {_toml(namespace)}\n"
     if keys is not None:
-        text += f"keys = {_toml(str(keys.absolute()))}\n"
+        text += f"keys = {_toml(keys if _is_word(keys) else str(Path(keys).absolute()))}\n"
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
@@ -92,13 +101,19 @@ def _read_project(file: Path) -> dict[str, Any]:
     for name, value in written.items():
         if not isinstance(value, str):
             raise Refused(f"{file}: {name} is {value!r}, and every setting is a text. Write it in quotes.")
-    return {n: str(file.parent / v) if n in ("path", "keys") else v for n, v in written.items()}
+    paths = [name for name, value in written.items() if name == "path" or (name == "keys" and not _is_word(value))]
+    return {**written, **{name: str(file.parent / written[name]) for name in paths}}
+
+
+def _is_word(keys: str) -> bool:
+    """Whether a value of `keys` names a place that is no directory."""
+    return keys in (KEYS_IN_ENVIRONMENT, KEYS_IN_KEYRING)
 
 
 def _refuse_unknown(names: list[str], prefix: str, file: Path | None = None) -> None:
     known = [f"{prefix}{name.upper() if prefix else name}" for name in Settings.model_fields]
     for name in names:
-        if name not in known:
+        if name not in known and not (prefix and name in _NO_SETTINGS):
             by_case = {each.casefold(): each for each in known}
             nearest = by_case[difflib.get_close_matches(name.casefold(), by_case, 1, cutoff=0.0)[0]]
             where = f" ({file})" if file else ""

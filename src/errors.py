@@ -84,6 +84,12 @@ class ViewsDamaged(TallystickError):
 class KeysMissing(TallystickError):
     """A key of this store is absent, unreadable or belongs to another store. Supply the right one."""
 
+    remedy = (
+        "Supply this store's keys: Memory.open(path, keys=DIRECTORY), or the environment variable "
+        "TALLYSTICK_KEYS=DIRECTORY; `env` and `keyring` in place of a directory name other places, and "
+        "`tallystick keys restore FILE` brings a backup back. No new keys were made."
+    )
+
 
 class Unavailable(TallystickError):
     """This can't be done right now. Nothing was lost; try again."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from .commands.back_up_keys import KeyBackup, RestoredKeys, back_up_keys, decline_key_backup, restore_keys
 from .commands.change import Wish
 from .commands.conversation import chunks, rows_of
 from .commands.echo import Echoes
@@ -27,6 +28,7 @@ from .commands.store import store, store_rows
 from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
 from .events.installation import FILE, Installation
+from .events.key_places import KeySource
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
@@ -36,13 +38,13 @@ from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
+from .queries.key_list import KeyList, list_keys
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.status import Status, status
 from .queries.verify import Depth, Progress, Report, quiet, verify
 from .queries.why import Why, packed, why
 
-if TYPE_CHECKING:
-    pass
+UNRECORDED = "not on record: the keys of this store read and don't sign"
 
 
 Result = TypeVar("Result")
@@ -52,11 +54,12 @@ Result = TypeVar("Result")
 class Recall:
     """The answer to a question: iterate over it for the hits, best first. True when there are any.
 
-    `receipt` is the id of the event by which this recall is on record; `degraded` says what was missing.
+    `receipt` is the id of the event by which this recall is on record, None where the keys only read; `degraded` says
+    what was missing.
     """
 
     hits: tuple[Hit, ...]
-    receipt: str
+    receipt: str | None
     degraded: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Hit]:
@@ -86,34 +89,33 @@ class Memory:
         *,
         namespace: str | None = None,
         actor: str | None = None,
-        keys: str | Path | None = None,
+        keys: KeySource = None,
         model: str | None = None,
         create: bool = True,
     ) -> Self:
         """Open the store in a directory, or make one there.
 
-        `keys` is the directory of its keys; without it, TALLYSTICK_KEYS, then your own key directory. `model` is
-        `auto`, `none`, or the folder of an ONNX model. `create=False` never makes a store. What others have
-        appended is verified first, and everything where the files have changed while nobody had the store open.
+        `keys` is the directory of its keys, `env` (the environment), `keyring` (the keyring of the system) or a
+        `KeyHolder`; without it, TALLYSTICK_KEYS, then your own key directory. `model` is `auto`, `none`, or the folder
+        of an ONNX model. `create=False` never makes a store. What others have appended is verified first, and
+        everything where the files have changed while nobody had the store open.
 
         Raises Refused, NotFound, KeysMissing, StoreIsNewer, LogDamaged or ViewsDamaged; each says what to do.
         """
         settings = load_settings()
-        directory, key_directory = Path(path), Path(keys) if keys is not None else settings.keys
+        directory, source = Path(path), settings.keys if keys is None else keys
         name = settings.namespace if namespace is None else namespace
         check_namespace(name)
-        installation = (
-            _open_or_create(directory, key_directory) if create else Installation.open(directory, key_directory)
-        )
+        installation = _open_or_create(directory, source) if create else Installation.open(directory, source)
         opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model)
         opened.trust_or_compare_views()
         if installation.unmarked:
-            _say("mark.missing", keys=str(installation.keys.directory) if installation.keys else "")
+            _say("mark.missing", mark=str(installation.mark.path) if installation.mark else "")
         return cls(opened, name)
 
     @classmethod
     def replay(
-        cls, path: str | Path, *, keys: str | Path | None = None, actor: str | None = None, reason: str = "replay"
+        cls, path: str | Path, *, keys: KeySource = None, actor: str | None = None, reason: str = "replay"
     ) -> Rebuilt:
         """Rebuild the views of the store in a directory, damaged or gone as they may be, from the verified log.
 
@@ -121,7 +123,7 @@ class Memory:
         It is put on record as an event, with the digests before and after.
         """
         settings = load_settings()
-        installation = Installation.open(Path(path), Path(keys) if keys is not None else settings.keys)
+        installation = Installation.open(Path(path), settings.keys if keys is None else keys)
         opened = OpenStore(installation, actor=_actor(actor, settings), model="none")
         installation.share()
         try:
@@ -279,7 +281,8 @@ class Memory:
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
-            return Recall(answer.hits, self._record(asked, answer), answer.degraded)
+            receipt = self._record(asked, answer)
+            return Recall(answer.hits, receipt, answer.degraded if receipt else (*answer.degraded, UNRECORDED))
 
     def get(self, memory: str) -> Record:
         """One memory by its id or the beginning of it, whatever its status. On record as a read."""
@@ -298,7 +301,7 @@ class Memory:
             self._opened.access.read(stream, "history")
             return events
 
-    def why(self, receipt: str, memory: str | None = None) -> Why:
+    def why(self, receipt: str | None, memory: str | None = None) -> Why:
         """Why a recall answered as it did, for all its hits or one: event, signer, scores of every stage."""
         with self._opened.in_use():
             stream = None if memory is None else self._opened.resolve(memory)
@@ -341,7 +344,8 @@ class Memory:
             if search is not None:
                 search.follow(views)
                 missing = search.wait(0)
-            return status(self._opened.installation, views, model, missing)
+            kept = self._opened.temporary is None
+            return status(self._opened.installation, views, model, missing, kept=kept)
 
     def embed(self, progress: Callable[[int], None] = lambda _missing: None) -> int:
         """Make every missing vector now, instead of in the background. Returns how many memories have one by that."""
@@ -355,6 +359,38 @@ class Memory:
                 progress(missing)
                 missing = search.wait(0.2)
             return first
+
+    # ---- the keys
+
+    def back_up_keys(self, file: str | Path, passphrase: str) -> KeyBackup:
+        """Seal the keys under a passphrase into a file that is not there yet. On record as an event, both or neither.
+
+        In it is what reads and verifies the store anywhere, and the root key; the keys that sign events are not.
+        """
+        with self._opened.in_use():
+            return back_up_keys(self._opened.session, Path(file), passphrase)
+
+    def decline_key_backup(self, *, reason: str | None = None) -> int:
+        """Put on record that these keys need no backup. Returns the position of the event that says so."""
+        with self._opened.in_use():
+            return decline_key_backup(self._opened.session, reason)
+
+    @classmethod
+    def restore_keys(
+        cls, path: str | Path, file: str | Path, passphrase: str, *, keys: KeySource = None
+    ) -> RestoredKeys:
+        """Bring the keys of the store in a directory back from a backup, to where `keys` says or they would be.
+
+        Only keys that are missing are written, never over another. The store then opens to be read and verified, and
+        to be written if the keys that sign are there too. Raises Refused for a wrong passphrase, a file that was cut
+        or altered, and the backup of another store.
+        """
+        return restore_keys(Path(path), Path(file), passphrase, load_settings().keys if keys is None else keys)
+
+    @classmethod
+    def list_keys(cls, path: str | Path, *, keys: KeySource = None) -> KeyList:
+        """The keys of the store in a directory: what each is for, its public id and where it is, and no secret."""
+        return list_keys(Path(path), load_settings().keys if keys is None else keys)
 
     # ---- inside
 
@@ -381,7 +417,7 @@ class Memory:
             check_namespace(name)
         return tuple(namespaces)
 
-    def _record(self, asked: Question, answer: Answer) -> str:
+    def _record(self, asked: Question, answer: Answer) -> str | None:
         hits = tuple(
             RecordedHit(memory=h.record.stream, head=h.record.revision, scores=packed([h.scores[s] for s in STAGES]))
             for h in answer.hits
@@ -398,10 +434,11 @@ class Memory:
             log_size=answer.log_size,
             log_root=answer.log_root,
         )
-        return self._opened.access.recalled(event).hex()
+        receipt = self._opened.access.recalled(event)
+        return None if receipt is None else receipt.hex()
 
 
-def _open_or_create(directory: Path, keys: Path | None) -> Installation:
+def _open_or_create(directory: Path, keys: KeySource) -> Installation:
     try:
         return Installation.open(directory, keys)
     except NotFound:
@@ -411,7 +448,7 @@ def _open_or_create(directory: Path, keys: Path | None) -> Installation:
     except StoreExists:  # another process was faster
         return Installation.open(directory, keys)
     if keys is None and installation.keys is not None:
-        _say("keys.created", directory=str(installation.keys.directory))
+        _say("keys.created", directory=str(installation.keys.place))
     return installation
 
 
@@ -435,7 +472,9 @@ def _question(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def _receipt(receipt: str) -> bytes:
+def _receipt(receipt: str | None) -> bytes:
+    if receipt is None:
+        raise Refused("There is no receipt, since that recall is not on record. Give one of a recall that is.")
     try:
         event_id = bytes.fromhex(receipt)
     except (ValueError, TypeError):

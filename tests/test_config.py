@@ -67,7 +67,7 @@ def test_the_project_file_is_found_upwards(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
     project(tmp_path, namespace="outer", path="memory", keys="keys")
     assert load_settings(tmp_path / "a" / "b" / "c").path == tmp_path / "memory"
-    assert load_settings(tmp_path / "a" / "b" / "c").keys == tmp_path / "keys"
+    assert load_settings(tmp_path / "a" / "b" / "c").keys == str(tmp_path / "keys")
     project(tmp_path / "a" / "b", namespace="inner")
     assert load_settings(tmp_path / "a" / "b" / "c").namespace == "inner"
     assert load_settings(tmp_path / "a").namespace == "outer"

@@ -19,15 +19,23 @@ class Rebuilt(NamedTuple):
 
 
 def rebuild(session: Session, views: ViewsInForce, reason: str) -> Rebuilt:
-    """Build every view beside the ones in force, append that this was done, and switch to the new ones."""
-    log = session.installation.memory
+    """Build every view beside the ones in force, append that this was done, and switch to the new ones.
+
+    Where the keys only read, the views are built all the same: what was restored from a backup has none yet.
+    """
     with building(session.installation) as fresh:
         rebuilt = _digests(views, fresh)
-        stream, nonce = log.new_stream()
-        event = session.event(ViewsRebuilt, reason=reason, before=rebuilt.before, after=rebuilt.after, nonce=nonce)
-        log.append(Append((log.opening(stream, event),)))
+        if session.installation.signs:
+            _put_on_record(session, rebuilt, reason)
         views.put_in_force(fresh)
     return rebuilt
+
+
+def _put_on_record(session: Session, rebuilt: Rebuilt, reason: str) -> None:
+    log = session.installation.memory
+    stream, nonce = log.new_stream()
+    event = session.event(ViewsRebuilt, reason=reason, before=rebuilt.before, after=rebuilt.after, nonce=nonce)
+    log.append(Append((log.opening(stream, event),)))
 
 
 def _digests(views: ViewsInForce, fresh: Views) -> Rebuilt:

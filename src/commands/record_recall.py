@@ -14,7 +14,8 @@ from .session import Session
 class AccessRecord:
     """The reads of one session, on one stream of the access log: committed at once, on the disk within 100 ms.
 
-    A power failure may lose those last 100 ms, the end of the process loses nothing.
+    A power failure may lose those last 100 ms, the end of the process loses nothing. Where the keys only read,
+    nothing can be put on record, and there is no receipt.
     """
 
     def __init__(self, session: Session) -> None:
@@ -22,21 +23,22 @@ class AccessRecord:
         self._stream: bytes | None = None
         self._opening = Lock()
 
-    def recalled(self, event: Recalled) -> bytes:
+    def recalled(self, event: Recalled) -> bytes | None:
         """Append a recall; returns its receipt, the id of the event. Raises Unavailable where it can't be recorded."""
-        return self._append(event)
+        return self._append_if_signing(event)
 
-    def read(self, memory: bytes, verb: str) -> bytes:
+    def read(self, memory: bytes, verb: str) -> bytes | None:
         """Append that one memory was read by name; returns the receipt."""
         tip = self._session.installation.memory.tip
         event = self._session.event(Read, memory=memory, verb=verb, log_size=tip.size, log_root=tip.frontier.root())
-        return self._append(event)
+        return self._append_if_signing(event)
 
     def used(self, receipt: bytes, memories: Sequence[bytes]) -> bytes:
         """Append which hits of a recall were relied on; returns the receipt of that.
 
         Raises NotFound for a receipt of no event, Refused for one of no recall and for a memory it did not answer with.
         """
+        self._session.require_signing()
         recalled = self._session.installation.access.find(receipt).event
         if not isinstance(recalled, Recalled):
             raise Refused(f"{receipt.hex()} is the receipt of a {recalled.KIND}. Give the receipt of a recall.")
@@ -46,11 +48,14 @@ class AccessRecord:
             raise Refused(f"{', '.join(foreign) or 'Nothing'} was not among the hits. Name hits of that recall.")
         return self._append(self._session.event(Used, receipt=receipt, memories=tuple(dict.fromkeys(memories))))
 
-    def exported(self, after: int, upto: int) -> bytes:
+    def exported(self, after: int, upto: int) -> bytes | None:
         """Append that events were handed out; returns the receipt."""
         tip = self._session.installation.memory.tip
         event = self._session.event(Exported, after=after, upto=upto, log_size=tip.size, log_root=tip.frontier.root())
-        return self._append(event)
+        return self._append_if_signing(event)
+
+    def _append_if_signing(self, event: Event) -> bytes | None:
+        return self._append(event) if self._session.installation.signs else None
 
     def _append(self, event: Event) -> bytes:
         log = self._session.installation.access

@@ -33,7 +33,17 @@ class Session(NamedTuple):
         keys = self.installation.keys
         if keys is None or self.installation.read_only:
             raise Refused("This store was opened to be read. Open it without read_only=True to change it.")
+        self.require_signing()
         return keys.index
+
+    def require_signing(self) -> None:
+        """Raise Refused where no event can be signed."""
+        keys = self.installation.keys
+        if keys is None or not keys.sign:
+            raise Refused(
+                f"The keys of this store ({keys.place if keys else 'none'}) read and verify, and don't sign: a backup "
+                f"of keys has no writer.key and no log.key in it. Supply these two to change the store."
+            )
 
     def event(self, kind: type[Kind], /, **fields: Any) -> Kind:
         """An event of this session, now. Raises Refused, naming the field, where a value is not allowed."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from .output import instant
 
 if TYPE_CHECKING:
+    from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..events.mapper import LoggedEvent
     from ..memory import Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
+    from ..queries.key_list import KeyList
     from ..queries.status import Status
     from ..queries.verify import Report
     from ..queries.why import Because, Why
@@ -147,6 +149,26 @@ def log(rows: Sequence[AuditRow]) -> dict[str, Any]:
 def status(found: Status) -> dict[str, Any]:
     """The state of a store."""
     return {"clean": found.clean, **found._asdict()}
+
+
+def keys(found: KeyList) -> dict[str, Any]:
+    """The keys of a store, none of them secret."""
+    return {**found._asdict(), "keys": [key._asdict() for key in found.keys]}
+
+
+def keys_backed_up(made: KeyBackup) -> dict[str, Any]:
+    """A backup of keys that was written."""
+    return {"declined": False, **made._asdict()}
+
+
+def backup_declined(position: int) -> dict[str, Any]:
+    """A backup of keys that was declined."""
+    return {"declined": True, "position": position}
+
+
+def keys_restored(restored: RestoredKeys) -> dict[str, Any]:
+    """Keys that were brought back."""
+    return {"keys": restored.place, "written": restored.entries, "backup": restored.backup, "sign": restored.sign}
 
 
 def verified(report: Report) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Created(NamedTuple):
     """A new store: its directory, where its keys went, its public root key, and the project file that names it."""
 
     store: Path
-    keys: Path
+    keys: str
     root_key: str
     project: Path
 
@@ -61,7 +61,7 @@ class Request:
             create=False,
         )
 
-    def create(self, directory: Path | None, namespace: str | None, keys: Path | None) -> Created:
+    def create(self, directory: Path | None, namespace: str | None, keys: str | None) -> Created:
         """Make a store, and the project file in the current directory. Both or neither."""
         from ..commands.fields import check_namespace  # noqa: PLC0415  as above
         from ..config import load_settings, write_project  # noqa: PLC0415
@@ -77,7 +77,7 @@ class Request:
             project.unlink()
             raise
         assert installation.keys is not None
-        made = Created(store, installation.keys.directory, installation.keys.root.public.hex(), project)
+        made = Created(store, str(installation.keys.place), installation.keys.root.public.hex(), project)
         installation.close({})
         return made
 
@@ -93,7 +93,7 @@ class Request:
         finally:
             installation.abandon()
 
-    def replay(self, keys: Path | None = None) -> Rebuilt:
+    def replay(self, keys: str | None = None) -> Rebuilt:
         """Rebuild every view of the store, whatever state they are in, and put the new ones in force."""
         from ..memory import Memory  # noqa: PLC0415  as above
 

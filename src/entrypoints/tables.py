@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from .output import Column, Screen, instant, minute, short
 
 if TYPE_CHECKING:
+    from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..events.mapper import LoggedEvent
     from ..memory import Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
+    from ..queries.key_list import KeyList
     from ..queries.status import Status
     from ..queries.verify import Report
     from ..queries.why import Why
@@ -35,7 +37,9 @@ def created(screen: Screen, made: Created) -> None:
         }
     )
     screen.say()
-    screen.say("Losing the keys loses the memories: nobody can make new ones. Back up the store and its keys together.")
+    screen.say(
+        "Losing the keys loses the memories: nobody can make new ones. Back them up: `tallystick keys backup FILE`."
+    )
 
 
 def outcome(screen: Screen, outcome: Outcome) -> None:
@@ -65,7 +69,7 @@ def recalled(screen: Screen, recall: Recall) -> None:
     else:
         screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
     screen.say()
-    screen.facts({"receipt": recall.receipt, "degraded": "; ".join(recall.degraded)})
+    screen.facts({"receipt": recall.receipt or "none", "degraded": "; ".join(recall.degraded)})
 
 
 def record(screen: Screen, found: Record) -> None:
@@ -163,10 +167,13 @@ def status(screen: Screen, found: Status) -> None:
     screen.say("clean" if found.clean else "not clean", style="bold green" if found.clean else "bold yellow")
     for remark in found.remarks:
         screen.say(f"  {remark}")
+    for note in found.notes:
+        screen.say(f"  note: {note}")
     screen.facts(
         {
             "store": found.store,
             "keys": found.keys,
+            "mark": found.mark,
             "memories": ", ".join(f"{n} {name}" for name, n in found.memories.items()) or "none",
             "namespaces": ", ".join(f"{name} ({n})" for name, n in found.namespaces.items()) or "none",
             "entries": ", ".join(f"{n} in the {name} log" for name, n in found.logs.items()),
@@ -177,6 +184,38 @@ def status(screen: Screen, found: Status) -> None:
             "checked": found.checked,
         }
     )
+
+
+def keys(screen: Screen, found: KeyList) -> None:
+    """The keys of a store, where they are, and the public root key."""
+    screen.facts({"store": found.store, "keys": found.place, **{f"{k.name} key": k.public for k in found.keys}})
+    screen.say()
+    columns = (Column("key"), Column("state"), Column("id"), Column("use"), Column("where", wide=True))
+    screen.table(columns, [(key.name, key.state, key.id or "-", key.use, key.where) for key in found.keys])
+
+
+def keys_backed_up(screen: Screen, made: KeyBackup) -> None:
+    """A backup of keys, and what it is worth."""
+    screen.facts({"backup": made.file, "id": made.id, "sha-256": made.digest})
+    screen.say()
+    screen.say(
+        "With this file, its passphrase and a copy of the store everything in it can be read. Keep the two apart."
+    )
+
+
+def backup_declined(screen: Screen, position: int) -> None:
+    """A backup of keys that was declined."""
+    screen.say(f"declined, at position {position} of the memory log: if the keys are lost, so are the memories")
+
+
+def keys_restored(screen: Screen, restored: RestoredKeys) -> None:
+    """Keys that were brought back, and what can be done with them."""
+    screen.facts({"keys": restored.place, "written": ", ".join(restored.entries), "backup": restored.backup})
+    screen.say()
+    if restored.sign:
+        screen.say("All keys are there: the store can be read, verified and written.")
+    else:
+        screen.say("The store can be read and verified. Nothing can be stored: the keys that sign are in no backup.")
 
 
 def verified(screen: Screen, report: Report) -> None:

@@ -19,7 +19,8 @@ from .commit import GroupCommit
 from .driver import Datastore, File
 from .entries import START, Identity, Tip
 from .envelope import is_signed_by, origin_of, payload_hash, read_entry, stream_of
-from .keys import Keys, create_keys, default_directory, load_keys, refuse_losing_place
+from .key_places import KeySource, find_keys, place_of, provide_keys, refuse_losing_place, state_directory
+from .keys import Keys
 from .kinds import LogCreated, event_from
 from .log import Log
 from .mapper import Draft
@@ -44,6 +45,7 @@ _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
 class Opening(NamedTuple):
     """How an installation is opened: with the secret keys, or with the root public key only; to write or to read."""
 
+    store: bytes
     keys: Keys | None
     root: bytes
     read_only: bool
@@ -66,20 +68,21 @@ class Installation:
         try:
             self.memory, self.access = (self._log(number, name, opening) for number, name in enumerate(LOGS))
             if opening.keys is not None:
-                self.mark = Mark.in_directory(opening.keys.directory)
+                self.mark = _mark_beside(opening.keys, opening.store)
         except BaseException:
             self.datastore.close()
             raise
 
     @classmethod
-    def create(cls, path: Path, keys: Path | None) -> Self:
+    def create(cls, path: Path, keys: KeySource) -> Self:
         """Make a new store in a directory that holds none. Raises Refused where it can't or should not.
 
         Of several processes that create at once, one does.
         """
         store = secrets.token_bytes(16)
-        key_directory = keys or default_directory(store)
-        refuse_losing_place(key_directory, path)
+        key_directory = place_of(keys, store).directory
+        if key_directory is not None:
+            refuse_losing_place(key_directory, path)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -87,19 +90,19 @@ class Installation:
         with _creating(path):
             if exists(path):
                 raise StoreExists(f"{path} already holds a store: open it.")
-            _write_store(path, store, create_keys(key_directory))
+            _write_store(path, store, provide_keys(keys, store))
         return cls.open(path, keys)
 
     @classmethod
-    def open(cls, path: Path, keys: Path | None) -> Self:
+    def open(cls, path: Path, keys: KeySource) -> Self:
         """Open the store in a directory with its keys, and verify what is new, or all where that is due.
 
         Raises NotFound where there is no store, KeysMissing, StoreIsNewer, LogDamaged or LogBehindMark.
         """
         found_as = stamp(path / FILE)
-        store = _store_of(path)
-        found = load_keys(keys or default_directory(store))
-        installation = cls(path, Opening(found, found.root.public, False))
+        store = store_of(path)
+        found = find_keys(keys, store)
+        installation = cls(path, Opening(store, found, found.root.public, False))
         try:
             installation._verify_at_open(found_as)
         except BaseException:
@@ -108,13 +111,18 @@ class Installation:
         return installation
 
     @classmethod
-    def audit(cls, path: Path, root: bytes | None, keys: Path | None) -> Self:
+    def audit(cls, path: Path, root: bytes | None, keys: KeySource) -> Self:
         """Open a store to be verified, nothing checked yet: with its keys, or with the root public key alone."""
-        store = _store_of(path)
+        store = store_of(path)
         if root is not None:
-            return cls(path, Opening(None, root, True))
-        found = load_keys(keys or default_directory(store))
-        return cls(path, Opening(found, found.root.public, True))
+            return cls(path, Opening(store, None, root, True))
+        found = find_keys(keys, store)
+        return cls(path, Opening(store, found, found.root.public, True))
+
+    @property
+    def signs(self) -> bool:
+        """Whether events can be appended: it was opened to be written, with keys that sign."""
+        return self.keys is not None and self.keys.sign and not self.read_only
 
     @property
     def logs(self) -> tuple[Log, Log]:
@@ -128,7 +136,7 @@ class Installation:
             identity, created = _identity(cursor, number, name, opening.root)
         if opening.keys is not None:
             _refuse_other_keys(opening.keys, identity, created)
-        signer = None if opening.keys is None or opening.read_only else opening.keys.writer
+        signer = opening.keys.writer if opening.keys is not None and self.signs else None
         return Log(self.datastore, identity, self.commits, signer, opening.keys.kek if opening.keys else None)
 
     def _verify_at_open(self, found_as: list[int] | None) -> None:
@@ -200,7 +208,7 @@ class Installation:
         signed = dict(
             self.datastore.rows("SELECT log, max(size) FROM checkpoint WHERE typeof(size) = 'integer' GROUP BY log")
         )
-        if any(log.tip.size > signed.get(log.recorder.identity.number, 0) for log in self.logs):
+        if self.signs and any(log.tip.size > signed.get(log.recorder.identity.number, 0) for log in self.logs):
             self.commits.run(self._checkpoint)
 
     def _checkpoint(self, cursor: Any) -> None:
@@ -249,13 +257,13 @@ def _behind(log: LogRecorder, size: int, marked: int) -> LogBehindMark:
 def exists(path: Path) -> bool:
     """Whether a store is in a directory. Raises LogDamaged or StoreIsNewer where it can't be told which."""
     try:
-        _store_of(path)
+        store_of(path)
     except NotFound:
         return False
     return True
 
 
-def _store_of(path: Path) -> bytes:
+def store_of(path: Path) -> bytes:
     """The id of the store in a directory, read before its keys are known.
 
     A log.db without any table is what a creation left that was killed: no store.
@@ -382,6 +390,22 @@ def _refuse_other_keys(keys: Keys, identity: Identity, created: LogCreated) -> N
     for name, fits in fitting.items():
         if not fits:
             raise KeysMissing(
-                f"{keys.directory / name} is not this store's key. Supply the right one with keys=DIRECTORY or "
-                f"TALLYSTICK_KEYS=DIRECTORY; nothing was written."
+                f"{keys.place.where(name)} is not this store's key; nothing was written. {KeysMissing.remedy}"
             )
+
+
+def require_fitting(path: Path, keys: Keys) -> None:
+    """Raise KeysMissing or LogDamaged unless these are the keys of the store in a directory, by its first events."""
+    datastore = Datastore(File(path / FILE, LogDamaged, read_only=True))
+    try:
+        with datastore.transaction(commit=False) as cursor:
+            for number, name in enumerate(LOGS):
+                _refuse_other_keys(keys, *_identity(cursor, number, name, keys.root.public))
+    finally:
+        datastore.close()
+
+
+def _mark_beside(keys: Keys, store: bytes) -> Mark | None:
+    """The mark beside the keys, or in the user's own state directory where they lie in no directory to write to."""
+    beside = keys.place.directory
+    return (Mark.in_directory(beside) if beside is not None else None) or Mark.in_directory(state_directory(store))

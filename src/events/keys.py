@@ -1,143 +1,185 @@
-"""The keys of one installation: where they lie, how they are made, and whether they are this store's."""
+"""The keys of one installation: what they are, the places they are kept in, and how they are read and made."""
 
 from __future__ import annotations
 
-import os
 import secrets
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import platformdirs
+from typing import Protocol, runtime_checkable
 
 from ..errors import KeysMissing, Refused
-from .signing import SeedSigner
+from .signing import SeedSigner, Signer
 
 KEY_BYTES = 32
-NAMES = ("root", "writer", "log", "kek", "views", "index")
-_EPHEMERAL = {"tmpfs", "ramfs", "overlay", "aufs"}
+SIGNING = ("root", "writer", "log")
+SECRET = ("kek", "views", "index")
+NAMES = SIGNING + SECRET
+ENTRIES = tuple(f"{name}.key" for name in NAMES) + tuple(f"{name}.pub" for name in SIGNING)
+"""What a place can hold: six keys, and for those that sign the public half instead, which reads and doesn't sign."""
+
+
+class KeyPlace(Protocol):
+    """A place where the keys of one installation are kept: each as 64 hexadecimal digits, under its entry's name."""
+
+    @property
+    def directory(self) -> Path | None:
+        """The place as a directory, where it is one."""
+
+    @property
+    def given(self) -> bool:
+        """Whether keys are only found here: they are made, and changed, somewhere else."""
+
+    def __str__(self) -> str:
+        """The place as it is named to people, and by `keys=`."""
+
+    def where(self, entry: str) -> str:
+        """Where one entry is, or would be."""
+
+    def holds(self) -> list[str]:
+        """The entries there is something under, whatever it is."""
+
+    def read(self, entry: str) -> str | None:
+        """What is kept under an entry's name, or None. Raises OSError or ValueError where it can't be read."""
+
+    def write(self, entries: Mapping[str, str]) -> None:
+        """Keep all of these, or none, in entries that are not there yet; on the disk when this returns."""
+
+
+@runtime_checkable
+class KeyHolder(Protocol):
+    """What `Memory.open(keys=...)` needs of an object that holds the keys, such as a hardware module's.
+
+    `writer` signs every event and `log` a checkpoint when a store is closed; `root` signs once, when a store is made,
+    and afterwards only its public half is asked for. `kek`, `views` and `index` are 32 secret bytes each.
+    """
+
+    @property
+    def root(self) -> Signer:
+        """The key that signs which keys may sign."""
+
+    @property
+    def writer(self) -> Signer:
+        """The key that signs every event."""
+
+    @property
+    def log(self) -> Signer:
+        """The key that signs checkpoints."""
+
+    @property
+    def kek(self) -> bytes:
+        """The key that opens the data keys, and so the texts."""
+
+    @property
+    def views(self) -> bytes:
+        """The key that encrypts views and vectors."""
+
+    @property
+    def index(self) -> bytes:
+        """The key that hides what may exist only once."""
 
 
 @dataclass(frozen=True, repr=False)
 class Keys:
     """The keys in use: `root`, `writer`, `log` sign; `kek` wraps data keys, `views` encrypts, `index` tags claims."""
 
-    directory: Path
-    root: SeedSigner
-    writer: SeedSigner
-    log: SeedSigner
+    place: KeyPlace
+    root: Signer
+    writer: Signer
+    log: Signer
     kek: bytes
     views: bytes
     index: bytes
 
     def __repr__(self) -> str:
-        return f"Keys({self.directory})"
+        return f"Keys({self.place})"
+
+    @property
+    def sign(self) -> bool:
+        """Whether events and checkpoints can be signed with them, or only read and verified."""
+        return not isinstance(self.writer, PublicHalf) and not isinstance(self.log, PublicHalf)
+
+    def entries(self) -> dict[str, bytes]:
+        """What may leave the installation: all that opens texts, the root key, and public halves of what signs."""
+        own = {f"{name}.key": getattr(self, name) for name in SECRET}
+        root = {"root.key": self.root.seed} if isinstance(self.root, SeedSigner) else {"root.pub": self.root.public}
+        return {**own, **root, "writer.pub": self.writer.public, "log.pub": self.log.public}
 
 
-def default_directory(store: bytes) -> Path:
-    """The user's own directory for the keys of the store with this id."""
-    return platformdirs.user_data_path("tallystick") / "keys" / store.hex()
+class PublicHalf:
+    """A key that signs, of which only the public half is here."""
+
+    def __init__(self, name: str, public: bytes) -> None:
+        self._name = name
+        self.public = public
+
+    def sign(self, message: bytes) -> bytes:
+        """Raise KeysMissing: nothing can be signed."""
+        raise KeysMissing(f"Of {self._name}.key only the public half is here, which can't sign. {KeysMissing.remedy}")
 
 
-def create_keys(directory: Path) -> Keys:
-    """Make a new set of keys, each file 0600 in a directory 0700, on the disk when this returns.
+def load_keys(place: KeyPlace) -> Keys:
+    """The keys in this place. Raises KeysMissing, naming the key, where it looked and what to do."""
+    root, writer, log = (_signer(place, name) for name in SIGNING)
+    kek, views, index = (_secret(place, name) for name in SECRET)
+    return Keys(place, root, writer, log, kek, views, index)
 
-    Refuses where keys are already.
-    """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    present = [name for name in NAMES if os.path.lexists(directory / f"{name}.key")]
+
+def create_keys(place: KeyPlace) -> Keys:
+    """Make a new set of keys, on the disk when this returns. Refuses where keys are already."""
+    present = place.holds()
     if present:
         raise Refused(
-            f"{directory} already holds keys ({', '.join(present)}): a new store needs a directory of its own. "
+            f"{place} already holds keys ({', '.join(present)}): a new store needs a place of its own. "
             f"Name an empty one with keys= or TALLYSTICK_KEYS."
         )
-    for name in NAMES:
-        _write_key(directory / f"{name}.key", secrets.token_bytes(KEY_BYTES))
-    _sync_directory(directory)
-    return load_keys(directory)
+    place.write({f"{name}.key": secrets.token_bytes(KEY_BYTES).hex() for name in NAMES})
+    return load_keys(place)
 
 
-def load_keys(directory: Path) -> Keys:
-    """The keys in this directory. Raises KeysMissing, naming the key, where it looked and what to do."""
-    found = {name: _read_key(directory, name) for name in NAMES}
-    return _keys_from(directory, found)
-
-
-def _keys_from(directory: Path, found: Mapping[str, bytes]) -> Keys:
-    root, writer, log = (SeedSigner(found[name]) for name in ("root", "writer", "log"))
-    return Keys(directory, root, writer, log, found["kek"], found["views"], found["index"])
-
-
-def _write_key(path: Path, key: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
+def read_entry(place: KeyPlace, entry: str) -> bytes | None:
+    """The 32 bytes under an entry's name, or None. Raises KeysMissing where what is there is no key."""
     try:
-        os.write(descriptor, key.hex().encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read_key(directory: Path, name: str) -> bytes:
-    path = directory / f"{name}.key"
-    try:
-        text = path.read_text(encoding="ascii")
-        key = bytes.fromhex(text)
-    except FileNotFoundError as error:
-        raise KeysMissing(_missing(directory, name)) from error
+        text = place.read(entry)
+        key = None if text is None else bytes.fromhex(text)
     except (OSError, ValueError) as error:
-        raise KeysMissing(f"{path} can't be read as a key ({error}). {_SUPPLY}") from error
-    if len(key) != KEY_BYTES:
-        raise KeysMissing(f"{path} holds {len(key)} bytes and a key has {KEY_BYTES}. {_SUPPLY}")
+        said = str(error) if isinstance(error, OSError) else "it is not 64 hexadecimal digits"
+        raise KeysMissing(f"{place.where(entry)} can't be read as a key ({said}). {KeysMissing.remedy}") from error
+    if key is not None and len(key) != KEY_BYTES:
+        raise KeysMissing(
+            f"{place.where(entry)} holds {len(key)} bytes and a key has {KEY_BYTES}. {KeysMissing.remedy}"
+        )
     return key
 
 
-_SUPPLY = (
-    "Supply this store's keys in one of two ways: Memory.open(path, keys=DIRECTORY), "
-    "or the environment variable TALLYSTICK_KEYS=DIRECTORY. No new keys were made."
-)
+def keys_from(place: KeyPlace, entries: Mapping[str, bytes]) -> Keys:
+    """The keys that these entries will be once they are in this place."""
+    root, writer, log = (
+        SeedSigner(entries[f"{name}.key"]) if f"{name}.key" in entries else PublicHalf(name, entries[f"{name}.pub"])
+        for name in SIGNING
+    )
+    kek, views, index = (entries[f"{name}.key"] for name in SECRET)
+    return Keys(place, root, writer, log, kek, views, index)
 
 
-def _missing(directory: Path, name: str) -> str:
-    return f"The key {name}.key of this store is not in {directory}. {_SUPPLY}"
+def _signer(place: KeyPlace, name: str) -> Signer:
+    seed = read_entry(place, f"{name}.key")
+    if seed is not None:
+        return SeedSigner(seed)
+    public = read_entry(place, f"{name}.pub")
+    if public is not None:
+        return PublicHalf(name, public)
+    raise KeysMissing(_missing(place, name))
 
 
-def refuse_losing_place(directory: Path, store: Path) -> None:
-    """Refuse keys inside the store, and keys on a file system that vanishes while the store's own stays."""
-    if directory.resolve().is_relative_to(store.resolve()):
-        raise Refused(f"The keys may not lie inside the store ({directory}): name another directory with keys=.")
-    if _file_system(directory) in _EPHEMERAL and _file_system(store) not in _EPHEMERAL:
-        raise Refused(
-            f"The keys would be written to {directory}, which does not outlive this machine or container, while the "
-            f"store {store} does: the memories would be lost with the keys. Name a directory that is kept, with "
-            f"Memory.open(path, keys=DIRECTORY) or TALLYSTICK_KEYS=DIRECTORY."
-        )
+def _secret(place: KeyPlace, name: str) -> bytes:
+    key = read_entry(place, f"{name}.key")
+    if key is None:
+        raise KeysMissing(_missing(place, name))
+    return key
 
 
-def _file_system(path: Path) -> str | None:
-    """The type of file system a path lies on, or would, where the system tells (Linux)."""
-    try:
-        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    best, kind = -1, None
-    for line in mounts.splitlines():
-        left, _, right = line.partition(" - ")
-        point = Path(left.split()[4].encode().decode("unicode_escape"))
-        if len(point.parts) >= best and path.resolve().is_relative_to(point):
-            best, kind = len(point.parts), right.split()[0]
-    return kind
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def is_private(directory: Path) -> bool:
-    """Whether only its owner can read the directory."""
-    return not stat.S_IMODE(directory.stat().st_mode) & 0o077
+def _missing(place: KeyPlace, name: str) -> str:
+    return (
+        f"The key {name}.key of this store is missing: {place.where(f'{name}.key')} is not there. {KeysMissing.remedy}"
+    )

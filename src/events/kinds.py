@@ -15,6 +15,7 @@ Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Instant = Annotated[int, Field(ge=-(2**62), le=2**62)]  # microseconds since 1970-01-01T00:00:00Z
 Hash = Annotated[bytes, Field(min_length=32, max_length=32)]
+KeyId = Annotated[bytes, Field(min_length=8, max_length=8)]
 StreamId = Annotated[bytes, Field(min_length=16, max_length=16)]
 Source = Literal["human", "agent", "tool", "consolidated", "imported"]
 
@@ -206,6 +207,31 @@ class ViewsRebuilt(Event):
     after: dict[str, str]
 
 
+class KeysBackedUp(Event):
+    """The keys that may leave the installation were sealed into a file.
+
+    `backup` and `digest` identify the file: the id in its head, and the SHA-256 of the whole. `root` and `kek` are the
+    ids of the keys in it. Where the file went is not on record.
+    """
+
+    KIND: ClassVar[str] = "keys.backed_up"
+
+    backup: Annotated[bytes, Field(min_length=16, max_length=16)]
+    digest: Hash
+    root: KeyId
+    kek: KeyId
+
+
+class KeyBackupDeclined(Event):
+    """Somebody decided that the keys with these ids need no backup."""
+
+    KIND: ClassVar[str] = "keys.backup_declined"
+
+    root: KeyId
+    kek: KeyId
+    reason: Name | None = None
+
+
 class Hit(BaseModel):
     """One hit of a recall as it is put on record: which memory, up to which event, and its scores.
 
@@ -286,6 +312,8 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
         Pinned,
         NamespaceRenamed,
         ViewsRebuilt,
+        KeysBackedUp,
+        KeyBackupDeclined,
         Recalled,
         Used,
         Read,

@@ -18,7 +18,7 @@ from .merkle import Frontier
 SLOT_BYTES = 8192
 NUMBER_BYTES = 8
 _CONTEXT = b"tallystick/mark/v1\0"
-_UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM}
+_UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 
 class Marked(NamedTuple):
@@ -47,8 +47,9 @@ class Mark:
 
     @classmethod
     def in_directory(cls, directory: Path) -> Mark | None:
-        """The mark of the keys in this directory; None where the directory can't be written, as a mounted secret."""
+        """The mark in this directory; None where the directory can't be made or written, as a mounted secret."""
         try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls(directory)
         except OSError as error:
             if error.errno in _UNWRITABLE:

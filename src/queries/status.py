@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..events.installation import Installation
-from ..events.keys import is_private
+from ..events.key_history import is_backup_settled
+from ..events.key_places import exposure
+from ..events.keys import Keys
 from ..projections import memories
 from ..projections.views import GROUPS, Views
 
@@ -14,11 +16,12 @@ from ..projections.views import GROUPS, Views
 class Status(NamedTuple):
     """What is there, where it lies, and what is not as it should be. `clean` is whether `remarks` is empty.
 
-    `root` is the public root key, by which anybody can verify the logs.
+    `root` is the public root key, by which anybody can verify the logs. `notes` are things to know that were asked for.
     """
 
     store: str
     keys: str
+    mark: str
     root: str
     memories: dict[str, int]
     namespaces: dict[str, int]
@@ -31,6 +34,7 @@ class Status(NamedTuple):
     missing_vectors: int
     checked: str
     remarks: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def clean(self) -> bool:
@@ -38,19 +42,21 @@ class Status(NamedTuple):
         return not self.remarks
 
 
-def status(installation: Installation, views: Views, model: str, missing_vectors: int) -> Status:
-    """Look at a store that is open."""
+def status(installation: Installation, views: Views, model: str, missing_vectors: int, *, kept: bool) -> Status:
+    """Look at a store that is open; `kept` says whether it outlives this opening, and so needs its keys kept."""
     with views.reading() as cursor:
         counted, namespaces = memories.counts(cursor), memories.namespaces(cursor)
     tips = {log.name: log.follow() for log in installation.logs}
     behind = {
         group.name: sum(tips[name].size - 1 - views.position(group, name) for name in group.logs) for group in GROUPS
     }
-    directory = installation.keys.directory if installation.keys else Path()
+    keys = installation.keys
+    remarks, notes = ([], []) if keys is None else exposure(keys.place)
     return Status(
         store=str(installation.path),
-        keys=str(directory),
-        root=installation.keys.root.public.hex() if installation.keys else "",
+        keys=str(keys.place) if keys else "",
+        mark=str(installation.mark.path) if installation.mark else "",
+        root=keys.root.public.hex() if keys else "",
         memories=counted,
         namespaces=namespaces,
         logs={name: tip.size for name, tip in tips.items()},
@@ -61,18 +67,23 @@ def status(installation: Installation, views: Views, model: str, missing_vectors
         model=model,
         missing_vectors=missing_vectors,
         checked=installation.checked,
-        remarks=tuple(_remarks(installation, directory)),
+        remarks=(*_about_mark(installation), *remarks, *(_about_keys(installation, keys) if keys and kept else ())),
+        notes=tuple(notes),
     )
 
 
-def _remarks(installation: Installation, directory: Path) -> list[str]:
-    remarks = []
+def _about_mark(installation: Installation) -> Iterator[str]:
     if installation.mark is None:
-        remarks.append("no mark is kept, since the keys can't be written to: a log that is cut would not be noticed")
+        yield "no mark is kept, since there is no place to write it to: a log that is cut would not be noticed"
     elif installation.unmarked:
-        remarks.append(
-            "the mark was missing at this opening: a log that was cut before went unnoticed; compare its root"
+        yield "the mark was missing at this opening: a log that was cut before went unnoticed; compare its root"
+
+
+def _about_keys(installation: Installation, keys: Keys) -> Iterator[str]:
+    if not keys.sign:
+        yield "the keys read and verify, and don't sign: nothing can be stored, and reads are not on record"
+    if not is_backup_settled(installation.memory, keys):
+        yield (
+            "the keys were never backed up, and losing them loses the memories: run `tallystick keys backup FILE`, "
+            "or `tallystick keys backup --decline`"
         )
-    if directory.is_dir() and not is_private(directory):
-        remarks.append(f"the keys in {directory} can be read by others")
-    return remarks

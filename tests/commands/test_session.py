@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_a_store_that_was_opened_to_be_read_takes_no_command() -> None:
     with Memory.temporary() as memory:
         status = memory.status()
         memory.store("Use WAL mode")
-        audit = Installation.audit(memory._opened.installation.path, None, memory._opened.installation.keys.directory)  # type: ignore[union-attr]
+        audit = Installation.audit(Path(status.store), None, status.keys)
         try:
             reader = Session(audit, "agent:planner", {}, lambda: NOW)
             with pytest.raises(Refused, match="opened to be read"):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tallystick import Memory
+from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
 
 from .conftest import Tally
@@ -342,9 +343,13 @@ def test_log_is_newest_first_and_limited(store: Tally) -> None:
 
 def test_status_says_whether_it_is_clean(store: Tally, home: Path) -> None:
     """status is clean, or says why it is not."""
+    assert "tallystick keys backup FILE" in store("status").out.splitlines()[1]
+    assert store("keys", "backup", "--decline").code == 0
     assert store("status").out.startswith("clean\n")
     document = store("status", "--json").document
-    assert {"clean", "store", "keys", "memories", "logs", "roots", "views", "model", "remarks"} <= set(document)
+    assert {"clean", "store", "keys", "memories", "logs", "roots", "views", "model", "remarks", "mark", "notes"} <= set(
+        document
+    )
     keys = Path(document["keys"])
     keys.chmod(0o755)
     shown = store("status")
@@ -371,7 +376,7 @@ def test_an_auditor_needs_no_keys(store: Tally, project: Path, home: Path) -> No
     """With the root key alone, verify works where no key directory is; with another key it refuses."""
     stored(store, "apples")
     keys = Path(store("status", "--json").document["keys"])
-    key = load_keys(keys).root.public.hex()
+    key = load_keys(Directory(keys, named=True)).root.public.hex()
     shutil.move(keys, home / "hidden")
     assert store("verify").code == 1
     audited = store("verify", "--root-key", key)
@@ -524,7 +529,9 @@ def test_every_command_and_option_is_documented(tally: Tally) -> None:
     missing = [verb for verb in VERBS if not re.search(rf"^\| `{verb}\b", page, re.M)]
     for verb in ([name] for name in VERBS):
         missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
-    missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally("import", "git", "--help").out, re.M) if o not in page]
+    for verb in (["import", "git"], ["keys", "list"], ["keys", "backup"], ["keys", "restore"]):
+        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
+        missing += [] if re.search(rf"^\| `{' '.join(verb)}\b", page, re.M) else [" ".join(verb)]
     assert missing == []
 
 

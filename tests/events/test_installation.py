@@ -32,6 +32,7 @@ from tallystick.events.claims import PLACES
 from tallystick.events.driver import Datastore, File
 from tallystick.events.envelope import Header, payload_hash, sign_entry
 from tallystick.events.installation import FILE, FORMAT, Installation, stamp
+from tallystick.events.key_places import Directory
 from tallystick.events.keys import NAMES, Keys, create_keys
 from tallystick.events.kinds import LogCreated, Stored
 from tallystick.events.mapper import new_id
@@ -191,7 +192,7 @@ def test_a_store_is_one_file_once_it_is_closed(written: Place) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "views"])  # views are made anew, under any key
 def test_a_key_of_another_store_is_named(written: Place, tmp_path: Path, name: str) -> None:
     """Each key is this store's or is refused, and nothing is written with it."""
-    create_keys(tmp_path / "others")
+    create_keys(Directory(tmp_path / "others", named=True))
     shutil.copy(tmp_path / "others" / f"{name}.key", written.keys / f"{name}.key")
     before = (written.store / FILE).read_bytes()
     with pytest.raises((KeysMissing, LogDamaged)) as error:
@@ -202,7 +203,7 @@ def test_a_key_of_another_store_is_named(written: Place, tmp_path: Path, name: s
 
 def test_another_key_of_the_views_is_damage_of_the_views(written: Place, tmp_path: Path) -> None:
     """The views are disposable: under another key they do not open, and are rebuilt; the log is untouched."""
-    create_keys(tmp_path / "others")
+    create_keys(Directory(tmp_path / "others", named=True))
     shutil.copy(tmp_path / "others" / "views.key", written.keys / "views.key")
     with pytest.raises(ViewsDamaged, match="tallystick replay"):
         read_all(written)

@@ -9,10 +9,23 @@ from pathlib import Path
 import pytest
 
 from tallystick.errors import KeysMissing, Refused
-from tallystick.events import keys as keys_module
-from tallystick.events.keys import NAMES, create_keys, default_directory, is_private, load_keys, refuse_losing_place
+from tallystick.events import key_places
+from tallystick.events.key_places import Directory, default_directory, exposure, refuse_losing_place
+from tallystick.events.keys import NAMES, Keys
+from tallystick.events.keys import create_keys as create_in
+from tallystick.events.keys import load_keys as load_from
 
 BOTH_WAYS = ("Memory.open(path, keys=DIRECTORY)", "TALLYSTICK_KEYS=DIRECTORY", "No new keys were made")
+
+
+def create_keys(directory: Path) -> Keys:
+    """Make keys in a directory."""
+    return create_in(Directory(directory, named=True))
+
+
+def load_keys(directory: Path) -> Keys:
+    """The keys in a directory."""
+    return load_from(Directory(directory, named=True))
 
 
 @pytest.fixture
@@ -31,15 +44,15 @@ def test_a_set_of_keys_is_made(tmp_path: Path) -> None:
     """Six files of 64 hexadecimal digits, all different, each the owner's alone in a directory of the owner's alone."""
     old = os.umask(0)
     try:
-        made = create_keys(tmp_path / "a" / "keys")
+        create_keys(tmp_path / "a" / "keys")
     finally:
         os.umask(old)
-    found = contents(made.directory)
+    found = contents(tmp_path / "a" / "keys")
     assert sorted(found) == sorted(f"{name}.key" for name in NAMES)
     assert len({bytes.fromhex(text.decode()) for text in found.values()}) == len(NAMES)
     assert {len(text) for text in found.values()} == {65}
-    assert {stat.S_IMODE(path.stat().st_mode) for path in made.directory.iterdir()} == {0o600}
-    assert stat.S_IMODE(made.directory.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a" / "keys").iterdir()} == {0o600}
+    assert stat.S_IMODE((tmp_path / "a" / "keys").stat().st_mode) == 0o700
 
 
 def test_keys_are_read_back_as_they_were_made(tmp_path: Path) -> None:
@@ -56,7 +69,9 @@ def test_keys_are_read_back_as_they_were_made(tmp_path: Path) -> None:
 
 def test_two_sets_have_nothing_in_common(tmp_path: Path) -> None:
     """Keys are random."""
-    sets = [contents(create_keys(tmp_path / name).directory) for name in ("a", "b")]
+    for name in ("a", "b"):
+        create_keys(tmp_path / name)
+    sets = [contents(tmp_path / name) for name in ("a", "b")]
     assert not set(sets[0].values()) & set(sets[1].values())
 
 
@@ -186,7 +201,7 @@ def test_keys_that_would_vanish_before_the_store_are_refused(
     """The container mistake, on each kind of file system; where the system does not tell, it is allowed."""
     directory, store = tmp_path / "keys", tmp_path / "store"
     kinds = {directory: keys_on, store: store_on}
-    monkeypatch.setattr(keys_module, "_file_system", kinds.__getitem__)
+    monkeypatch.setattr(key_places, "_file_system", kinds.__getitem__)
     if not refused:
         refuse_losing_place(directory, store)
         return
@@ -200,10 +215,10 @@ def test_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path) -> None:
     """A path that is not there yet lies where its nearest parent does."""
     if not Path("/proc/self/mountinfo").exists():
         pytest.skip("this system does not tell its file systems")
-    kind = keys_module._file_system(tmp_path)
+    kind = key_places._file_system(tmp_path)
     assert kind is not None
-    assert keys_module._file_system(tmp_path / "not" / "there" / "yet") == kind
-    assert keys_module._file_system(Path("/proc/self")) == "proc"
+    assert key_places._file_system(tmp_path / "not" / "there" / "yet") == kind
+    assert key_places._file_system(Path("/proc/self")) == "proc"
 
 
 def test_the_default_directory_is_the_users_own(home: Path) -> None:
@@ -214,11 +229,35 @@ def test_the_default_directory_is_the_users_own(home: Path) -> None:
     assert not one.exists()
 
 
-@pytest.mark.parametrize(("mode", "private"), [(0o700, True), (0o500, True), (0o750, False), (0o701, False)])
-def test_a_directory_that_others_can_read_is_not_private(tmp_path: Path, mode: int, private: bool) -> None:
-    """Group and others, reading or entering."""
-    directory = tmp_path / "keys"
-    directory.mkdir()
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (0o700, None),
+        (0o500, None),
+        (0o750, "read by their group"),
+        (0o701, "read by others"),
+        (0o705, "read by others"),
+    ],
+)
+def test_a_directory_that_is_not_the_owners_alone_is_told(
+    directory: Path, mode: int, words: str | None, named: bool
+) -> None:
+    """What others can read is wrong; what the group can is too, unless it is a directory that the caller named."""
     directory.chmod(mode)
-    assert is_private(directory) is private
+    remarks, notes = exposure(Directory(directory, named=named))
     directory.chmod(0o700)
+    said = notes if named and words == "read by their group" else remarks
+    found = [each for each in said if "written" not in each]
+    assert found == ([f"the keys in {directory} can be {words}"] if words else [])
+
+
+def test_links_to_keys_are_told(directory: Path, tmp_path: Path) -> None:
+    """As a mounted secret has them: to be known where the directory was named, and wrong where it was not."""
+    mounted = tmp_path / "mounted"
+    mounted.mkdir(mode=0o700)
+    for key in directory.iterdir():
+        (mounted / key.name).symlink_to(key)
+    assert exposure(Directory(mounted, named=True)) == ([], [f"the keys in {mounted} are links"])
+    assert exposure(Directory(mounted, named=False)) == ([f"the keys in {mounted} are links"], [])
+    assert load_keys(mounted).kek == load_keys(directory).kek

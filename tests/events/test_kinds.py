@@ -17,6 +17,8 @@ from tallystick.events.kinds import (
     Exported,
     Forgotten,
     Hit,
+    KeyBackupDeclined,
+    KeysBackedUp,
     Linked,
     LogCreated,
     NamespaceRenamed,
@@ -72,6 +74,8 @@ WHOLE: dict[type[Event], Event] = {
         Pinned(**WHO, on=False),
         NamespaceRenamed(**WHO, nonce=NONCE, old="a", new="b"),
         ViewsRebuilt(**WHO, nonce=NONCE, reason="asked for", before={"memories": "00"}, after={"memories": "01"}),
+        KeysBackedUp(**WHO, nonce=NONCE, backup=b"b" * 16, digest=HASH, root=b"r" * 8, kek=b"k" * 8),
+        KeyBackupDeclined(**WHO, root=b"r" * 8, kek=b"k" * 8, reason="a test store"),
         Recalled(
             **WHO, query="", namespaces=("a", "b"), limit=10, hits=(Hit(memory=STREAM, head=1, scores=b"\0<"),),
             stages=("fused", "dense"), pipeline="p", degraded=("no model",), log_size=7, log_root=HASH,

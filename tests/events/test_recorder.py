@@ -24,7 +24,7 @@ from tallystick.events.log import Append, Log
 from tallystick.events.mapper import NEXT, Draft, new_id
 from tallystick.events.merkle import EMPTY_ROOT, Frontier, leaf_hash
 from tallystick.events.recorder import POLL_SECONDS
-from tallystick.events.signing import SeedSigner
+from tallystick.events.signing import SeedSigner, Signer
 
 from .conftest import Place, forgotten, log_created, read, store, stored
 
@@ -332,7 +332,7 @@ def test_what_another_process_appends_is_built_upon(log: Log, other: Installatio
     assert [log.event_at(n).header.position for n in range(9)] == list(range(9))
 
 
-def entry_after(log: Log, signer: SeedSigner, **changes: Any) -> tuple[Header, bytes, bytes]:
+def entry_after(log: Log, signer: Signer, **changes: Any) -> tuple[Header, bytes, bytes]:
     """An entry that fits behind a log's tip in every respect but its signer, and its payload."""
     tip, payload = log.follow(), b"a forged payload"
     fields: dict[str, Any] = {

@@ -16,13 +16,30 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def test_a_new_store_is_empty_and_clean(memory: Memory, tmp_path: Path) -> None:
-    """Nothing is in it, both logs have their first event, and there is nothing to remark."""
+def test_a_new_store_is_empty_and_its_keys_want_a_backup(memory: Memory, tmp_path: Path) -> None:
+    """Nothing is in it, both logs have their first event, and all there is to remark is that keys can be lost."""
     status = memory.status()
     assert (status.memories, status.logs) == ({}, {"memory": 1, "access": 1})
     assert (status.store, status.keys) == (str(tmp_path / "store"), str(tmp_path / "keys"))
     assert (status.model, status.missing_vectors) == ("none", 0)
-    assert (status.clean, status.remarks) == (True, ())
+    assert status.mark == str(tmp_path / "keys" / "mark")
+    assert (status.clean, len(status.remarks), status.notes) == (False, 1, ())
+    assert "tallystick keys backup FILE" in status.remarks[0]
+
+
+def test_a_store_whose_keys_were_backed_up_or_need_not_be_is_clean(memory: Memory, tmp_path: Path) -> None:
+    """Either is on record, and either will do."""
+    memory.back_up_keys(tmp_path / "keys.backup", "correct horse battery")
+    assert memory.status().clean
+    with Memory.open(tmp_path / "other", keys=tmp_path / "other-keys", model="none") as other:
+        other.decline_key_backup(reason="a test store")
+        assert other.status().clean
+
+
+def test_a_temporary_store_needs_no_backup() -> None:
+    """Its keys go with it."""
+    with Memory.temporary() as memory:
+        assert (memory.status().clean, memory.status().remarks) == (True, ())
 
 
 def test_memories_are_counted_by_status_and_events_by_log(memory: Memory) -> None:

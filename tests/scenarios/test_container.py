@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -205,6 +208,57 @@ def test_a_mounted_secret_opens_the_store(place: Place) -> None:
         status = memory.status()
     assert any("read by others" in remark for remark in status.remarks)
     assert not status.clean
+
+
+def given() -> dict[str, str]:
+    """A set of keys as the variables of a container."""
+    return {f"TALLYSTICK_KEY_{name.upper()}": f"{number:02x}" * 32 for number, name in enumerate(NAMES)}
+
+
+def test_keys_in_the_environment_serve_one_run_after_the_other(tmp_path: Path, start: Start) -> None:
+    """With a fresh home each time and nothing to mount but the store; without one of them nothing opens."""
+    store = tmp_path / "kept"
+    for run in ("first", "second"):
+        environment = home(tmp_path / run, TALLYSTICK_KEYS="env", **given())
+        said = start("open_worker.py", store, "", run, environment=environment).say().say().succeed()
+        assert said[1]["keys"] == "env"
+    lacking = home(tmp_path / "third", TALLYSTICK_KEYS="env", **{**given(), "TALLYSTICK_KEY_KEK": ""})
+    said = start("open_worker.py", store, "", "third", environment=lacking).say().say().succeed()
+    assert (said[1]["error"], "TALLYSTICK_KEY_KEK holds 0 bytes" in said[1]["message"]) == ("KeysMissing", True)
+    assert key_files(tmp_path) == []
+
+
+def test_the_mark_is_kept_where_the_state_directory_is(tmp_path: Path, start: Start) -> None:
+    """A container whose XDG_STATE_HOME is a volume notices that its store was rolled back; it has no key directory."""
+    store, environment = tmp_path / "kept", home(tmp_path / "home", TALLYSTICK_KEYS="env", **given())
+    environment["XDG_STATE_HOME"] = str(tmp_path / "state")
+    start("open_worker.py", store, "", "first", environment=environment).say().say().succeed()
+    shutil.copytree(store, tmp_path / "older")
+    start("open_worker.py", store, "", "second", environment=environment).say().say().succeed()
+    shutil.rmtree(store)
+    (tmp_path / "older").rename(store)
+    said = start("open_worker.py", store, "", "third", environment=environment).say().say().succeed()
+    assert said[1]["error"] == "LogBehindMark"
+
+
+def test_a_secret_that_is_mounted_read_only_opens_the_store(place: Place, home: Path) -> None:
+    """The kernel refuses every write to it: the mark goes to the state directory, and status says what is so."""
+    place.open().close()
+    program = (
+        "import json, sys; from tallystick import Memory\n"
+        "with Memory.open(sys.argv[1], keys=sys.argv[2], model='none') as memory:\n"
+        "    memory.store('with mounted keys'); s = memory.status()\n"
+        "    print(json.dumps([s.mark, s.notes, s.remarks]))"
+    )
+    mount = 'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && exec "$0" -c "$3" "$1" "$2"'
+    inside = ["sh", "-c", mount, sys.executable, str(place.store), str(place.keys), program]
+    done = subprocess.run(["unshare", "-m", *inside], capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"nothing can be mounted here: {done.stderr}")
+    mark, notes, remarks = json.loads(done.stdout)
+    assert Path(mark).is_relative_to(home)
+    assert notes == [f"the keys in {place.keys} can't be written to"]
+    assert ["backed up" in remark for remark in remarks] == [True]
 
 
 def test_a_missing_key_is_named_each_for_itself(place: Place) -> None:

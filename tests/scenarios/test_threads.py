@@ -43,7 +43,7 @@ def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
 def test_eight_threads_store_recall_and_forget(memory: Memory) -> None:
     """No command fails, each id and receipt is there, positions are gapless, and live views equal rebuilt ones."""
 
-    def work(thread: int) -> tuple[dict[str, str], list[str], list[str]]:
+    def work(thread: int) -> tuple[dict[str, str], list[str], list[str | None]]:
         texts, forgotten, receipts = {}, [], []
         for n in range(ROUNDS):
             text = f"thread {thread} noticed number {n}"

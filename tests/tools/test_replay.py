@@ -13,6 +13,7 @@ import pytest
 from tallystick import Memory
 from tallystick.errors import ViewsDamaged
 from tallystick.events.driver import Datastore, File
+from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
 
 REPLAY = Path(__file__).parents[2] / "tools" / "replay"
@@ -71,7 +72,7 @@ def test_compare_puts_nothing_in_force(place: Path) -> None:
 
 def test_a_view_that_says_something_else_is_found_and_mended(place: Path) -> None:
     """A view edited with the right key is not equal: --compare names it, a replay replaces it, the next is equal."""
-    datastore = Datastore(File(views_of(place), ViewsDamaged, load_keys(place / "keys").views))
+    datastore = Datastore(File(views_of(place), ViewsDamaged, load_keys(Directory(place / "keys", named=True)).views))
     with datastore.transaction(commit=True) as cursor:
         cursor.execute("UPDATE memories SET status = 'forgotten'")
     datastore.close()

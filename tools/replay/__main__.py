@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -33,7 +32,7 @@ class Replayed(NamedTuple):
 def replay(
     request: Request,
     keys: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The store's keys; else TALLYSTICK_KEYS, else your own.")
+        str | None, typer.Option(metavar="DIR", help="The store's keys; else TALLYSTICK_KEYS, else your own.")
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Only compare: put nothing in force.")] = False,
 ) -> None:
@@ -50,7 +49,7 @@ def replay(
         raise typer.Exit(1)
 
 
-def _verified(request: Request, keys: Path | None) -> int:
+def _verified(request: Request, keys: str | None) -> int:
     """How many events the logs hold, each verified in full."""
     request.bar.show("verifying the log", 0, 0)
     installation = _opened(request, keys)
@@ -61,7 +60,7 @@ def _verified(request: Request, keys: Path | None) -> int:
     return sum(log.size for log in report.logs)
 
 
-def _compared(request: Request, keys: Path | None) -> Rebuilt:
+def _compared(request: Request, keys: str | None) -> Rebuilt:
     request.bar.show("comparing the views", 0, 0)
     installation = _opened(request, keys)
     views = ViewsInForce(installation)
@@ -73,7 +72,7 @@ def _compared(request: Request, keys: Path | None) -> Rebuilt:
     return Rebuilt(digests, digests)
 
 
-def _opened(request: Request, keys: Path | None) -> Installation:
+def _opened(request: Request, keys: str | None) -> Installation:
     settings = request.settings()
     installation = Installation.open(settings.path, keys or settings.keys)
     installation.share()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import bringing, making, proving, reading, writing
+from . import bringing, keys, making, proving, reading, writing
 from .verb import At
 
 app = typer.Typer(
@@ -51,5 +51,5 @@ def root(
     context.obj = at
 
 
-for room in (making, writing, reading, proving, bringing):
+for room in (making, writing, reading, proving, keys, bringing):
     room.join(app)

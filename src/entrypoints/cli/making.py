@@ -9,6 +9,7 @@ import typer
 
 from .. import documents, tables
 from ..request import Request
+from .keys import offer_backup
 from .verb import verb
 
 
@@ -22,7 +23,11 @@ def init(
         str | None, typer.Option(help="What this project's memories are stored under.", show_default=False)
     ] = None,
     keys: Annotated[
-        Path | None, typer.Option(help="Where its keys go; else your own key directory.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Where its keys go: a directory, or `keyring`; `env` has them. Else your own key directory.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Make a store, and the project file that names it.
@@ -32,6 +37,7 @@ def init(
     """
     made = request.create(directory, namespace, keys)
     request.answer(made, documents.created, tables.created)
+    offer_backup(request, made)
 
 
 def join(app: typer.Typer) -> None:
