@@ -252,7 +252,7 @@ class Memory:
         pinned = self._opened.pinned
         return self._change(memory, command_id, lambda session, wish: pin(session, wish, pinned, on=on))
 
-    def used(self, receipt: str, memories: Sequence[str]) -> str:
+    def used(self, receipt: str | None, memories: Sequence[str]) -> str:
         """Put on record which hits of a recall were relied on. Returns the receipt of that."""
         with self._opened.in_use():
             streams = [self._opened.resolve(memory) for memory in memories]

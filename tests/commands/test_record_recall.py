@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tallystick import Memory
-from tallystick.errors import Unavailable
+from tallystick.errors import NotFound, Refused, Unavailable
 from tallystick.events import driver
 from tallystick.events.driver import Datastore, File
-from tallystick.events.kinds import Exported, Read, Recalled
+from tallystick.events.kinds import Exported, Read, Recalled, Used
 from tallystick.events.mapper import LoggedEvent
 
 TEXT = "Use WAL mode for concurrent readers"
@@ -162,3 +162,21 @@ def test_nothing_that_was_stored_or_asked_stands_in_a_file_in_clear(tmp_path: Pa
     for file in (tmp_path / "store").iterdir():
         content = file.read_bytes().lower()
         assert [word for word in words if word.encode() in content] == []
+
+
+def test_what_was_used_of_a_recall_is_on_record() -> None:
+    """Which hits an agent relied on, of which recall; only hits of that recall can be named."""
+    with Memory.temporary() as memory:
+        one, two = memory.store("The office is in Lisbon").id, memory.store("The museum is in Porto").id
+        recall = memory.recall("office Lisbon")
+        receipt = memory.used(recall.receipt, [one, one[:8]])
+        used = memory._opened.installation.access.find(bytes.fromhex(receipt)).event
+        assert isinstance(used, Used)
+        assert (used.receipt.hex(), [m.hex() for m in used.memories]) == (recall.receipt, [one])
+        for memories, words in (([two], "was not among"), ([], "Nothing was among|Nothing")):
+            with pytest.raises(Refused, match=words):
+                memory.used(recall.receipt, memories)
+        with pytest.raises(Refused, match="receipt of a memory.used"):
+            memory.used(receipt, [one])
+        with pytest.raises(NotFound):
+            memory.used("0" * 32, [one])
