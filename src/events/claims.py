@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..errors import Claimed
+from .driver import rows_in
 from .kinds import Stored
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS claim (tag BLOB PRIMARY KEY, place INTEGER NOT NULL) STRICT, WITHOUT ROWID",)
@@ -80,12 +80,8 @@ def command_tag(index_key: bytes, namespace: str, command_id: str | None) -> byt
 
 def holders_of(cursor: Any, tags: Sequence[bytes]) -> dict[bytes, Holder]:
     """Who holds these tags; free ones are left out."""
-    rows = cursor.execute(
-        "SELECT tag, entry.stream, claim.place FROM claim JOIN entry USING (place) "
-        "WHERE tag IN (SELECT unhex(value) FROM json_each(?))",
-        (json.dumps([tag.hex() for tag in tags]),),
-    )
-    return {tag: Holder(stream, place) for tag, stream, place in rows.fetchall()}
+    held = "SELECT tag, entry.stream, claim.place FROM claim JOIN entry USING (place) WHERE tag IN ({})"
+    return {tag: Holder(stream, place) for tag, stream, place in rows_in(cursor, held, tags)}
 
 
 def settle(cursor: Any, releases: Sequence[Release], claims: Sequence[tuple[Claim, Holder]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -17,7 +16,7 @@ from ..errors import Refused, RevisionConflict, StreamErased
 from .claims import PLACES
 from .clock import tick
 from .commit import GroupCommit
-from .driver import Datastore
+from .driver import Datastore, rows_in
 from .entries import PAGE, START, EntryReader, Identity, Tip
 from .envelope import CLEAR, Header, payload_hash, sign_entry
 from .mapper import NEXT, EntryRead, SealedEvent, new_id
@@ -127,12 +126,8 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         for stream, sealed in firsts.items():
             if sealed.originator_version != 0:
                 self._refuse_without_key(c, sealed, stream)
-        rows = c.execute(
-            "SELECT stream, max(revision) FROM entry WHERE log = ? "
-            "AND stream IN (SELECT unhex(value) FROM json_each(?)) GROUP BY stream",
-            (self.identity.number, json.dumps([stream.hex() for stream in firsts])),
-        )
-        return dict(rows.fetchall())
+        last = "SELECT stream, max(revision) FROM entry WHERE log = ? AND stream IN ({}) GROUP BY stream"
+        return dict(rows_in(c, last, list(firsts), self.identity.number))
 
     def _refuse_without_key(self, c: Any, sealed: SealedEvent, stream: bytes) -> None:
         """A sealed event joins a stream only while the stream's data key is there, whoever still remembers it."""
