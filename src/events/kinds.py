@@ -35,7 +35,7 @@ class Event(BaseModel):
 
     recorded_at: Instant
     actor: Name
-    via: dict[str, str] = {}
+    via: dict[str, str] = Field(default_factory=dict)
     nonce: Annotated[bytes, Field(min_length=16, max_length=16)] | None = None
     parents: tuple[Hash, ...] = ()
     command_id: Name | None = None
@@ -88,7 +88,7 @@ class Stored(Event):
     label: Word | None = None
     trust: Word | None = None
     screening: tuple[dict[str, JsonValue], ...] = ()
-    metadata: dict[str, JsonValue] = {}
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
     derived_from: tuple[Hash, ...] = ()
 
 
@@ -333,10 +333,13 @@ def event_from(kind: str, schema: int, body: dict[str, Any]) -> Event:
     if known is None:
         raise LogDamaged(f"{kind!r} schema {schema} is not a kind of event this release writes")
     try:
-        return known.model_validate(_tuples(body))
+        return known.model_validate(_with_tuples(body))
     except ValueError as error:
         raise LogDamaged(f"the body of a {kind} event is not one: {error}") from error
 
 
-def _tuples(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}
+def _with_tuples(body: dict[str, Any]) -> dict[str, Any]:
+    for name, value in body.items():
+        if type(value) is list:
+            body[name] = tuple(value)
+    return body
