@@ -78,13 +78,14 @@ class Lease:
             raise Busy(f"{store} is open in another process or Memory. Close it there, then try again.") from error
 
     def release(self) -> None:
-        """Let go; where no other process of this host has the store open, another host may have it now."""
+        """Let go, in a forked child as well; free for any host where no other process of this one has the store."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._descriptor, 0)
         except BlockingIOError:
             pass
         finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
 
 
@@ -150,10 +151,15 @@ def _written(descriptor: int) -> Host | None:
 
 
 def _write(descriptor: int, host: Host) -> None:
-    content = json.dumps(host._asdict()).encode()
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, content, 0)
-    os.fsync(descriptor)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(host._asdict()).encode(), 0)
+        os.fsync(descriptor)
+    except OSError as error:
+        raise Unavailable(
+            f"The lease can't be written ({error.strerror}), so nothing was opened. Free some room, or open the store "
+            f"to be read."
+        ) from error
 
 
 def _told_by(file: Path) -> str:

@@ -60,7 +60,10 @@ def create(installation: Installation, directory: Path, now: datetime, check: Ch
         raise Refused(f"{directory} lies inside the store, and would be lost with it. Name a directory elsewhere.")
     final = directory / f"{now:%Y%m%dT%H%M%S.%fZ}"
     partial = directory / f".{final.name}-{secrets.token_hex(4)}{_PARTIAL}"
-    partial.mkdir(mode=0o700, parents=True)
+    try:
+        partial.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        raise Refused(f"{directory} can't hold snapshots ({error.strerror}). Name another directory.") from error
     try:
         copy_log(installation.datastore, partial / FILE)
         logs = check(partial)

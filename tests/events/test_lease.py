@@ -47,6 +47,29 @@ def test_processes_of_one_host_share_the_lease(tmp_path: Path) -> None:
     assert holder(tmp_path) is None
 
 
+def test_a_child_that_inherited_it_holds_nothing_up(tmp_path: Path) -> None:
+    """What a fork copied is let go with the original, so that the parent can open again, and have it alone."""
+    lease = Lease.take(tmp_path)
+    inherited = os.dup(lease._descriptor)
+    lease.release()
+    again = Lease.take(tmp_path)
+    again.exclude(tmp_path)
+    again.release()
+    os.close(inherited)
+
+
+def test_a_lease_that_has_no_room_is_no_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is opened where it can't be said who has it open."""
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(Unavailable, match=r"No space left on device.*Free some room"):
+        Lease.take(tmp_path)
+    assert holder(tmp_path) is None
+
+
 def test_containers_of_one_host_are_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts is the kernel, which hands out the locks, and not the name a container was given."""
     on(monkeypatch, HERE)

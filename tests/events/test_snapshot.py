@@ -120,6 +120,13 @@ def test_a_snapshot_inside_the_store_is_refused(kept: Kept) -> None:
         memory.snapshot(kept.store / "snapshots")
 
 
+def test_a_directory_that_is_none_is_refused(kept: Kept) -> None:
+    """Which one, and why."""
+    kept.snapshots.touch()
+    with kept.open() as memory, pytest.raises(Refused, match=r"can't hold snapshots.*Name another"):
+        memory.snapshot(kept.snapshots)
+
+
 def test_what_is_no_snapshot_is_not_listed(kept: Kept) -> None:
     """A folder without a manifest, and one that a killed snapshot left, are none."""
     with kept.open() as memory:
