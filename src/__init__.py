@@ -7,9 +7,11 @@ if typing.TYPE_CHECKING:
     from .commands.back_up_keys import KeyBackup, RestoredKeys
     from .commands.outcome import Outcome
     from .commands.rebuild import Rebuilt
+    from .commands.recover import Recovery
     from .events.keys import KeyHolder
     from .events.mapper import LoggedEvent
     from .events.signing import Signer
+    from .events.snapshot import Snapshot
     from .memory import Memory, Recall
     from .projections.audit import AuditRow
     from .projections.record import Record
@@ -33,9 +35,11 @@ __all__ = [
     "Rebuilt",
     "Recall",
     "Record",
+    "Recovery",
     "Report",
     "RestoredKeys",
     "Signer",
+    "Snapshot",
     "Status",
     "Why",
 ]
@@ -54,9 +58,11 @@ _ROOMS = {
     "Rebuilt": "commands.rebuild",
     "Recall": "memory",
     "Record": "projections.record",
+    "Recovery": "commands.recover",
     "Report": "queries.verify",
     "RestoredKeys": "commands.back_up_keys",
     "Signer": "events.signing",
+    "Snapshot": "events.snapshot",
     "Status": "queries.status",
     "Why": "queries.why",
 }

@@ -20,7 +20,7 @@ from .events.log import Log
 from .projections import memories
 from .projections.record import Record, fold
 from .projections.vector_cache import VectorCache
-from .projections.views import RECALL, Views, ViewsInForce
+from .projections.views import RECALL, ScratchViews, Views, ViewsInForce
 from .queries import lookup
 from .queries.verify import compare_views
 
@@ -35,7 +35,7 @@ class OpenStore:
         self.installation = installation
         self.session = Session(installation, actor, {"process": str(os.getpid()), "user": user()}, now)
         self.access = AccessRecord(self.session)
-        self.views = ViewsInForce(installation)
+        self.views = ScratchViews(installation) if installation.read_only else ViewsInForce(installation)
         self.temporary: Path | None = None
         self._model = model
         self._search: VectorSearch | None = None
@@ -59,6 +59,21 @@ class OpenStore:
             raise Unavailable("This Memory is closed. Open the store again.")
         yield
 
+    @contextmanager
+    def to_change(self) -> Iterator[None]:
+        """While a verb runs that writes. Raises as in_use, and Refused where the store was opened to be read."""
+        with self.in_use():
+            self.installation.require_writable()
+            yield
+
+    def degraded(self) -> tuple[str, ...]:
+        """What is missing from the answers of a store that is not written to."""
+        if not self.installation.read_only:
+            return ("not on record: the keys of this store read and don't sign",)
+        until = self.installation.until
+        said = ("opened to be read: this recall is not on record",)
+        return said if until is None else (*said, f"answers as of position {until - 1}: what came after is not known")
+
     # ---- what the views say
 
     def recalling(self) -> Views:
@@ -68,7 +83,7 @@ class OpenStore:
     def resolve(self, memory: str) -> bytes:
         """The stream of a memory by its id or the beginning of it."""
         with self.in_use():
-            return lookup.resolve(self.views.opened(), memory)
+            return lookup.resolve(self.log, self.views.opened(), memory)
 
     def pinned(self, namespace: str) -> list[Record]:
         """The current memories of a namespace that are pinned, oldest first, read and verified from the log."""
@@ -141,6 +156,10 @@ class OpenStore:
                 shutil.rmtree(self.temporary)
 
     def _close_files(self) -> None:
+        if self.installation.read_only:
+            self.views.close()
+            self.installation.abandon()
+            return
         try:
             file = self.views.name()
         except BaseException:

@@ -80,7 +80,10 @@ def translate(error: Exception, file: File) -> Exception:
     if primary == _READ_ONLY and not file.read_only and os.access(file.path, os.W_OK):
         return file.damaged(f"{file.path.name} is damaged: its header forbids writing. {file.damaged.remedy}")
     if primary in _UNWRITABLE:
-        return Unavailable(f"{file.path} {_UNWRITABLE[primary]} ({error}). Nothing was written; free it and try again.")
+        return Unavailable(
+            f"{file.path} {_UNWRITABLE[primary]} ({error}). Nothing was written: free the room or the right that it "
+            f"needs, and try again."
+        )
     if primary in _DAMAGED or (primary is None and isinstance(error, dbapi2.OperationalError | UnicodeDecodeError)):
         return file.damaged(f"{file.path.name} is damaged: {error}. {file.damaged.remedy}")
     for ours, library in _LIBRARY_ERRORS:
@@ -96,6 +99,13 @@ def translated(file: File) -> Iterator[None]:
         yield
     except DRIVER_ERRORS as error:
         raise translate(error, file) from error
+
+
+def refuse_open(path: Path) -> None:
+    """Refuse a file that this process has open: to read it any other way would drop SQLite's locks on it."""
+    identity = _identity(path)
+    if any(not c.closed and c.identity == identity for c in _CONNECTIONS):
+        raise Busy(f"{path} is open in this process. Close it, then try again.")
 
 
 class Transaction(stock.SQLiteTransaction):

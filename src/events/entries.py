@@ -59,9 +59,14 @@ class EntryReader:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         self._key_id = key_id(identity.writer)
-        base = identity.number * PLACES
-        self._size_query = ("SELECT max(place) FROM entry WHERE place >= ? AND place < ?", (base, base + PLACES))
+        self._base = identity.number * PLACES
         self._signatures: OrderedDict[bytes, None] = OrderedDict()
+        self.end_at(PLACES)
+
+    def end_at(self, position: int) -> None:
+        """Take the log for one that ends before this position."""
+        self._stop = self._base + position
+        self._size_query = ("SELECT max(place) FROM entry WHERE place >= ? AND place < ?", (self._base, self._stop))
 
     def size(self, c: Any) -> int:
         """How many entries the log has."""
@@ -155,13 +160,14 @@ class EntryReader:
     ) -> list[Entry]:
         """The entries of one stream in order of revision, each with its signature, hashes and columns checked."""
         rows = c.execute(
-            _COLUMNS + "WHERE log = ? AND stream = ? AND revision > ? AND revision <= ? "
+            _COLUMNS + "WHERE log = ? AND stream = ? AND revision > ? AND revision <= ? AND place < ? "
             f"ORDER BY revision {'DESC' if desc else 'ASC'} LIMIT ?",
             (
                 self.identity.number,
                 stream,
                 -1 if gt is None else gt,
                 PLACES if lte is None else lte,
+                self._stop,
                 -1 if limit is None else limit,
             ),
         ).fetchall()
@@ -179,10 +185,9 @@ class EntryReader:
         return None
 
     def _rows(self, c: Any, position: int, limit: int) -> list[tuple[Any, ...]]:
-        base = self.identity.number * PLACES
         rows: list[tuple[Any, ...]] = c.execute(
             _COLUMNS + "WHERE place >= ? AND place < ? ORDER BY place LIMIT ?",
-            (base + position, base + PLACES, limit),
+            (self._base + position, self._stop, limit),
         ).fetchall()
         return rows
 

@@ -232,6 +232,45 @@ class KeyBackupDeclined(Event):
     reason: Name | None = None
 
 
+class SnapshotTaken(Event):
+    """A verified copy of log.db was taken: its name, the file's SHA-256, and how both logs stood in it."""
+
+    KIND: ClassVar[str] = "snapshot.taken"
+
+    name: Name
+    sha256: Hash
+    memory_size: Annotated[int, Field(ge=1)]
+    memory_root: Hash
+    access_size: Annotated[int, Field(ge=1)]
+    access_root: Hash
+
+
+class Positions(BaseModel):
+    """A run of positions of a log, both ends included."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    first: Annotated[int, Field(ge=0)]
+    last: Annotated[int, Field(ge=0)]
+
+
+class Recovered(Event):
+    """A log goes on from another one: what could be read of that one follows, signed anew, in its order.
+
+    `origin` is the old log's. `size` and `root` are the newest state of it that is known, `lost` the positions that
+    did not come over, `events` how many did. The nonce of a stream that came over is the id it had.
+    """
+
+    KIND: ClassVar[str] = "log.recovered"
+
+    origin: Hash
+    size: Annotated[int, Field(ge=0)]
+    root: Hash
+    lost: tuple[Positions, ...]
+    events: Annotated[int, Field(ge=0)]
+    reason: Name
+
+
 class Hit(BaseModel):
     """One hit of a recall as it is put on record: which memory, up to which event, and its scores.
 
@@ -314,6 +353,8 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
         ViewsRebuilt,
         KeysBackedUp,
         KeyBackupDeclined,
+        SnapshotTaken,
+        Recovered,
         Recalled,
         Used,
         Read,

@@ -16,6 +16,7 @@ from .entries import START, Identity, Tip
 from .envelope import stream_of
 from .kinds import Event
 from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
+from .merkle import leaf_hash
 from .recorder import LogRecorder
 from .signing import Signer
 from .vault import DataKey, FindKey, Vault
@@ -100,6 +101,13 @@ class Log:
     def begin(self, cursor: Any, created: Draft) -> None:
         """Append the first event of the log, in the transaction that makes its store."""
         self.recorder.insert_within(cursor, [self._mapper.to_stored_event(created)])
+
+    def append_within(self, cursor: Any, draft: Draft) -> tuple[int, bytes]:
+        """Append a draft inside a transaction of the group commit. Returns where it stands, and its leaf hash."""
+        position = self.recorder.insert_within(cursor, [self._mapper.to_stored_event(draft)])[0]
+        place = self.recorder.identity.number * PLACES + position
+        entry = cursor.execute("SELECT entry FROM entry WHERE place = ?", (place,)).fetchone()[0]
+        return position, leaf_hash(entry)
 
     def _forget_new_keys(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:

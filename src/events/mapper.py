@@ -26,7 +26,7 @@ NEXT = -1  # the revision of a draft that goes wherever the stream ends
 class Draft:
     """An event about to be appended: to which stream, at which revision (or NEXT), sealed with which key.
 
-    `wrapped` is the wrapped data key of a stream that this event opens.
+    `wrapped` is the wrapped data key of a stream that this event opens, `id` the event's own where it has one already.
     """
 
     stream: bytes
@@ -34,6 +34,7 @@ class Draft:
     event: Event
     data_key: DataKey | None = None
     wrapped: bytes | None = None
+    id: bytes | None = None
 
     @property
     def originator_id(self) -> UUID:
@@ -128,7 +129,7 @@ class EventMapper(Mapper[UUID]):
         event = draft.event
         if REGISTRY.get((event.KIND, event.SCHEMA)) is not type(event):
             raise Refused(f"{type(event).__name__} is not a registered kind of event. Add it to the registry.")
-        event_id = new_id()
+        event_id = draft.id or new_id()
         payload, commitment = self._close(draft, event_id, self.transcoder.encode(body_of(event)))
         return SealedEvent(
             originator_id=draft.originator_id,

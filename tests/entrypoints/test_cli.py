@@ -19,7 +19,23 @@ from tallystick.events.keys import load_keys
 from .conftest import Tally
 
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
-VERBS = ("init", "store", "recall", "get", "forget", "restore", "history", "why", "log", "status", "verify", "replay")
+VERBS = (
+    "init",
+    "store",
+    "recall",
+    "get",
+    "forget",
+    "restore",
+    "history",
+    "why",
+    "log",
+    "status",
+    "verify",
+    "replay",
+    "recover",
+    "salvage",
+    "take-over",
+)
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
     "place", "importance", "confidence", "recorded_at", "occurred_at", "valid_from", "expires_at", "evidence", "label",
@@ -529,9 +545,11 @@ def test_every_command_and_option_is_documented(tally: Tally) -> None:
     missing = [verb for verb in VERBS if not re.search(rf"^\| `{verb}\b", page, re.M)]
     for verb in ([name] for name in VERBS):
         missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
-    for verb in (["import", "git"], ["keys", "list"], ["keys", "backup"], ["keys", "restore"]):
-        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
-        missing += [] if re.search(rf"^\| `{' '.join(verb)}\b", page, re.M) else [" ".join(verb)]
+    nested = ["import git", *(f"snapshot {verb}" for verb in ("create", "list", "rotate", "restore"))]
+    nested += [f"keys {verb}" for verb in ("list", "backup", "restore")]
+    missing += [name for name in nested if not re.search(rf"^\| `{name}\b", page, re.M)]
+    for name in nested:
+        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*name.split(), "--help").out, re.M) if o not in page]
     assert missing == []
 
 

@@ -8,10 +8,10 @@ import typer
 
 from .. import documents, tables
 from ..request import Request
-from .verb import Identifier, Model, verb
+from .verb import Identifier, Model, reading
 
 
-@verb
+@reading
 def recall(
     request: Request,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
@@ -31,7 +31,7 @@ def recall(
     request.answer(found, documents.recalled, tables.recalled)
 
 
-@verb
+@reading
 def get(request: Request, identifier: Identifier) -> None:
     """Show one memory, whatever its status."""
     with request.memory() as memory:
@@ -39,7 +39,7 @@ def get(request: Request, identifier: Identifier) -> None:
     request.answer(found, documents.record, tables.record)
 
 
-@verb
+@reading
 def history(request: Request, identifier: Identifier) -> None:
     """Show every event of a memory, each verified."""
     with request.memory() as memory:
@@ -47,7 +47,7 @@ def history(request: Request, identifier: Identifier) -> None:
     request.answer(events, documents.history, tables.history)
 
 
-@verb
+@reading
 def why(
     request: Request,
     receipt: Annotated[str, typer.Argument(metavar="RECEIPT", help="The receipt that a recall printed.")],
@@ -64,7 +64,7 @@ def why(
     request.answer(explained, documents.explained, tables.explained)
 
 
-@verb
+@reading
 def log(request: Request, limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20) -> None:
     """Show who did what when, newest first, over both logs."""
     with request.memory() as memory:
@@ -72,7 +72,7 @@ def log(request: Request, limit: Annotated[int, typer.Option(min=1, help="How ma
     request.answer(rows, documents.log, tables.log)
 
 
-@verb
+@reading
 def status(request: Request) -> None:
     """Show what is there, where it lies, and whether it is clean."""
     with request.memory() as memory:
