@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..events.claims import Claim, command_tag, take
+from ..events.claims import Claim, Holder, command_tag, settle
 from ..events.envelope import stream_of
 from ..events.kinds import Event, Forgotten, Positions, Recovered, Stored, body_of, event_from
 from ..events.log import Append, Log
@@ -105,7 +105,7 @@ class _Carrier:
         self._leaves: dict[bytes, bytes] = {}
         self.memories: dict[bytes, str] = {}  # the old stream of each, and its namespace
         self.positions: dict[int, bytes] = {}  # the old stream at each old position of the memory log
-        self.commands: dict[bytes, int] = {}
+        self.commands: dict[bytes, Holder] = {}
 
     def append(self, session: Session, log: Log, events: Sequence[LoggedEvent]) -> None:
         """Carry some events over, in one transaction."""
@@ -133,7 +133,7 @@ class _Carrier:
             self.memories[stream] = event.namespace
         tag = command_tag(session.index_key, self.memories.get(stream, ""), event.command_id)
         if tag is not None and stream in self.memories:
-            self.commands[tag] = position
+            self.commands[tag] = Holder(self.streams[stream], position)
 
     def _translated(self, logged: LoggedEvent) -> Event:
         header = logged.header
@@ -178,15 +178,13 @@ def _withhold(session: Session, carrier: _Carrier, old: OldLog, left: Remains) -
     if drafts:
         log.append(Append(tuple(drafts)))
     tags = carrier.commands | {
-        tag: current[s].text_position for s in kept for tag in held_tags(session.index_key, current[s].stored)
+        tag: Holder(current[s].stream, current[s].text_position)
+        for s in kept
+        for tag in held_tags(session.index_key, current[s].stored)
     }
-    session.installation.commits.run(lambda cursor: _claim(cursor, tags))
+    claims = [(Claim(tag, 0), holder) for tag, holder in tags.items()]
+    session.installation.commits.run(lambda cursor: settle(cursor, (), claims))
     return tuple(record.id for record in withheld)
-
-
-def _claim(cursor: Any, tags: Mapping[bytes, int]) -> None:
-    for tag, position in tags.items():
-        take(cursor, Claim(tag, 0), position)
 
 
 class _Doubt:

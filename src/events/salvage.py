@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from eventsourcing.persistence import PersistenceError
 
@@ -12,9 +11,10 @@ from ..errors import LogDamaged, StreamErased
 from .canonical import NotCanonical
 from .claims import PLACES
 from .driver import Datastore
+from .entries import Entry
 from .envelope import Header, is_signed_by, payload_hash, read_entry
 from .keys import Keys
-from .mapper import EntryRead, EventMapper, LoggedEvent
+from .mapper import EventMapper, LoggedEvent
 from .mark import Marked
 from .merkle import leaf_hash
 from .vault import Vault
@@ -135,10 +135,7 @@ class OldLog:
             return Lost(position, header.stream)
 
     def _opened(self, header: Header, entry: bytes, payload: bytes) -> LoggedEvent:
-        read = EntryRead(
-            UUID(bytes=header.stream), header.revision, header.kind, payload, header.position, header, leaf_hash(entry)
-        )
-        return self._mapper.to_domain_event(read)
+        return self._mapper.open(Entry(header, leaf_hash(entry), entry, payload))
 
     def _signed(self, entry: Any, position: int) -> Header | None:
         """The header of an entry that this installation has signed for this position."""
