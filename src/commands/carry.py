@@ -177,12 +177,10 @@ def _withhold(session: Session, carrier: _Carrier, old: OldLog, left: Remains) -
     ]
     if drafts:
         log.append(Append(tuple(drafts)))
-    tags = carrier.commands | {
-        tag: Holder(current[s].stream, current[s].text_position)
-        for s in kept
-        for tag in held_tags(session.index_key, current[s].stored)
-    }
-    claims = [(Claim(tag, 0), holder) for tag, holder in tags.items()]
+    claims = [(Claim(tag, 0), holder) for tag, holder in carrier.commands.items()]
+    for record in (current[s] for s in kept):
+        holder = Holder(record.stream, record.text_position)
+        claims += [(Claim(tag, 0), holder) for tag in held_tags(session.index_key, record.stored)]
     session.installation.commits.run(lambda cursor: settle(cursor, (), claims))
     return tuple(record.id for record in withheld)
 
