@@ -1,6 +1,7 @@
 # Everything a newcomer types. Each target sets up what it needs in .venv first; the second run starts at once and offline.
 
 PYTHON ?= python3
+PYTHONS ?= python3.11 python3.12 python3.13
 REPO ?= .
 
 # What a shell had in force for another environment must not reach into this one.
@@ -8,7 +9,7 @@ unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-exhaustive check
+.PHONY: help demo test test-exhaustive test-pythons check
 .NOTPARALLEL:
 
 help:
@@ -16,6 +17,7 @@ help:
 	@echo 'make demo REPO=PATH    the same on another git repository'
 	@echo 'make test              run the tests'
 	@echo 'make test-exhaustive   run the long tests that make test leaves out'
+	@echo 'make test-pythons      run the tests on each Python that is found: PYTHONS="$(PYTHONS)"'
 	@echo 'make check             run lint, format, types, import rules and dependency rules'
 	@echo
 	@echo 'Needs Python 3.11 or newer: name one with PYTHON=python3.12. Delete .venv to start afresh.'
@@ -28,6 +30,18 @@ test: .venv/test.stamp
 
 test-exhaustive: .venv/test.stamp
 	.venv/bin/python -m pytest -n 2 --dist loadfile -m exhaustive
+
+# Each Python has an environment of its own. One that is not there is left out, and said; none at all is an error.
+test-pythons:
+	@found=; for python in $(PYTHONS); do \
+		"$$python" -c '' 2>/dev/null || { echo "=== $$python is not here: left out"; continue; }; \
+		at=.pythons/$$("$$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])'); found=$$at; \
+		echo "=== $$at"; \
+		[ -x $$at/bin/python ] || "$$python" -m venv $$at || exit 1; \
+		PYTHONWARNINGS=ignore::UserWarning $$at/bin/python -m pip install --quiet --upgrade pip || exit 1; \
+		PYTHONWARNINGS=ignore::UserWarning $$at/bin/python -m pip install --quiet --editable '.[all]' --group test || exit 1; \
+		$$at/bin/python -m pytest -n 2 --dist loadfile || exit 1; \
+	done; [ -n "$$found" ] || { echo 'None of them is here. Name some: make test-pythons PYTHONS="/path/to/python3.12"' >&2; exit 1; }
 
 check: .venv/check.stamp
 	.venv/bin/ruff check
