@@ -45,6 +45,16 @@ def outcome(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What each row came to, in order. Rows count from 1."""
+    return {"rows": [{"row": n, **outcome(each), "reason": each.reason} for n, each in enumerate(outcomes, 1)]}
+
+
+def receipt(receipt: str) -> dict[str, Any]:
+    """The receipt of what was put on record."""
+    return {"receipt": receipt}
+
+
 def record(found: Record) -> dict[str, Any]:
     """A memory, whole."""
     stored = found.stored
@@ -65,6 +75,7 @@ def record(found: Record) -> dict[str, Any]:
         "importance": stored.importance,
         "confidence": stored.confidence,
         "recorded_at": instant(stored.recorded_at),
+        "revised_at": instant(found.revised_at),
         "occurred_at": instant(stored.occurred_at),
         "valid_from": instant(stored.valid_from),
         "expires_at": instant(stored.expires_at),
@@ -73,10 +84,14 @@ def record(found: Record) -> dict[str, Any]:
         "trust": stored.trust,
         "metadata": stored.metadata,
         "derived_from": list(stored.derived_from),
+        "links": [{"kind": link.kind, "to": link.to} for link in found.links],
+        "pinned": found.pinned,
+        "protected": found.protected,
         "reinforced": found.reinforced,
         "superseded_by": found.superseded_by,
         "forgotten_for": found.forgotten_for,
         "revision": found.revision,
+        "provenance": dict(found.provenance),
         "position": found.position,
     }
 

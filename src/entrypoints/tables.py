@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .request import Created, PutBack
 
 DIGEST_DIGITS = 16
-REFUSALS_SHOWN = 20
+ROWS_SHOWN = 20
 
 
 def created(screen: Screen, made: Created) -> None:
@@ -46,19 +47,54 @@ def created(screen: Screen, made: Created) -> None:
     )
 
 
+_CAME = {
+    "stored": "",
+    "reinforced": ": this text was there, and counts once more",
+    "revised": ": `tallystick history` shows every version",
+    "forgotten": ": nobody recalls it any more; `tallystick restore` brings it back",
+    "restored": ": it is recalled again",
+    "linked": ": `tallystick get` shows its links",
+    "unlinked": ": the link is gone",
+    "protected": ": nothing changes it; `tallystick protect --off` lifts that",
+    "unprotected": ": it can be changed again",
+    "pinned": ": it is part of every context of its namespace; `tallystick pin --off` takes it out",
+    "unpinned": ": it is no longer part of every context",
+}
+"""What a person is told of an outcome, beside the memory's id."""
+
+
 def outcome(screen: Screen, outcome: Outcome) -> None:
     """What came of a command that changes a memory, and the memory's id."""
-    match outcome.status:
-        case "reinforced":
-            screen.say(f"reinforced {outcome.id}: this text was there, and counts once more")
-        case "superseded":
-            screen.say(f"superseded {outcome.id}: takes the place of {short(outcome.superseded_id or '')}")
-        case "forgotten":
-            screen.say(f"forgot {outcome.id}: nobody recalls it any more; `tallystick restore` brings it back")
-        case "restored":
-            screen.say(f"restored {outcome.id}: it is recalled again")
-        case _:
-            screen.say(f"stored {outcome.id}")
+    said = _CAME.get(outcome.status, "")
+    if outcome.superseded_id:
+        said = f": takes the place of {short(outcome.superseded_id)}"
+    again = " (this command id was carried out before)" if outcome.repeated else ""
+    screen.say(f"{outcome.status} {outcome.id}{said}{again}")
+
+
+def outcomes(screen: Screen, outcomes: Sequence[Outcome]) -> None:
+    """What each row came to: all of a few; of many those that were refused, and how many came to what."""
+    numbered = list(enumerate(outcomes, 1))
+    if len(outcomes) > ROWS_SHOWN:
+        numbered = [row for row in numbered if row[1].status == "refused"]
+    columns = (Column("row", right=True), Column("outcome"), Column("id"), Column("why", wide=True))
+    rows = [(str(n), _came(each), short(each.id) or "-", each.reason or "") for n, each in numbered[:ROWS_SHOWN]]
+    if rows:
+        screen.table(columns, rows)
+        screen.say()
+    if len(numbered) > ROWS_SHOWN:
+        screen.say(f"and {len(numbered) - ROWS_SHOWN} more that were refused: --json names them all")
+    counts = Counter(_came(each) for each in outcomes)
+    screen.say(", ".join(f"{number:,} {status}" for status, number in counts.items()) or "there was nothing to store")
+
+
+def _came(outcome: Outcome) -> str:
+    return "there already" if outcome.repeated else outcome.status
+
+
+def receipt(screen: Screen, receipt: str) -> None:
+    """The receipt of what was put on record."""
+    screen.say(f"on record, receipt {receipt}")
 
 
 def recalled(screen: Screen, recall: Recall) -> None:
@@ -91,13 +127,24 @@ def record(screen: Screen, found: Record) -> None:
             "subject": stored.subject or "",
             "key": stored.key or "",
             "tags": ", ".join(stored.tags),
-            "thread": stored.thread or "",
+            "thread": _thread(found),
             "importance": f"{stored.importance:g}",
+            "confidence": "" if stored.confidence is None else f"{stored.confidence:g}",
             "recorded": instant(stored.recorded_at) or "",
+            "revised": instant(found.revised_at) or "",
             "occurred": instant(stored.occurred_at) or "",
+            "valid from": instant(stored.valid_from) or "",
             "expires": instant(stored.expires_at) or "",
-            "reinforced": str(found.reinforced or ""),
+            "evidence": ", ".join(stored.evidence),
+            "label": stored.label or "",
+            "trust": stored.trust or "",
             "metadata": ", ".join(f"{name}={value}" for name, value in stored.metadata.items()),
+            "derived from": " ".join(leaf.hex() for leaf in stored.derived_from),
+            "links": ", ".join(f"{link.kind} {short(link.to)}" for link in found.links),
+            "pinned": "yes: part of every context" if found.pinned else "",
+            "protected": "yes: nothing changes it" if found.protected else "",
+            "reinforced": str(found.reinforced or ""),
+            "revision": f"{found.revision}{_written(found)}",
         }
     )
     screen.say()
@@ -280,10 +327,10 @@ def imported(screen: Screen, result: tuple[Imported, int]) -> None:
             "vectors made": str(vectors),
         }
     )
-    for commit, reason in found.refused[:REFUSALS_SHOWN]:
+    for commit, reason in found.refused[:ROWS_SHOWN]:
         screen.say(f"  {short(commit)}  {reason}")
-    if len(found.refused) > REFUSALS_SHOWN:
-        screen.say(f"  and {len(found.refused) - REFUSALS_SHOWN} more: --json names them all")
+    if len(found.refused) > ROWS_SHOWN:
+        screen.say(f"  and {len(found.refused) - ROWS_SHOWN} more: --json names them all")
 
 
 def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
@@ -315,6 +362,17 @@ def _reason(found: Record) -> str:
     if found.superseded_by is not None:
         return f" by {short(found.superseded_by)}"
     return f": {found.forgotten_for}" if found.forgotten_for else ""
+
+
+def _thread(found: Record) -> str:
+    place = found.stored.place
+    return (found.stored.thread or "") + ("" if place is None else f", place {place}")
+
+
+def _written(found: Record) -> str:
+    """Which revision wrote each field that is no longer as it was stored."""
+    written = ", ".join(f"{name} by revision {revision}" for name, revision in found.provenance.items())
+    return f" ({written})" if written else ""
 
 
 def _behind(behind: Mapping[str, int]) -> str:
