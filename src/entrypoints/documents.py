@@ -211,6 +211,11 @@ def imported(result: tuple[Imported, int]) -> dict[str, Any]:
     return {"new": found.new, "known": found.known, "refused": refused, "vectors": vectors}
 
 
+def embedded(vectors: int) -> dict[str, Any]:
+    """How many vectors were made."""
+    return {"vectors": vectors}
+
+
 def failed(error: Exception) -> dict[str, Any]:
     """What went wrong. `log` and `position` are those of the first bad entry, where there is one."""
     place = {name: getattr(error, name, None) for name in ("log", "position")}

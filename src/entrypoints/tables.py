@@ -333,6 +333,11 @@ def imported(screen: Screen, result: tuple[Imported, int]) -> None:
         screen.say(f"  and {len(found.refused) - ROWS_SHOWN} more: --json names them all")
 
 
+def embedded(screen: Screen, vectors: int) -> None:
+    """How many vectors were made."""
+    screen.say(f"made {vectors:,} vectors" if vectors else "no vector was missing, or there is no model to make one")
+
+
 def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
     header, event = logged.header, logged.event
     return (

@@ -1,0 +1,34 @@
+"""The commands of the command line, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from tallystick.entrypoints.cli import app
+
+COMMON = {"at", "as_json", "debug"}
+
+
+def _walk(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _walk(command, f"{before}{name} ")
+        else:
+            yield before + name, command
+
+
+COMMANDS: dict[str, Any] = dict(_walk(typer.main.get_command(app)))
+"""Every command by the words that start it, such as `import git`."""
+
+
+def options_of(command: str) -> set[str]:
+    """The options of a command as they are typed, those that all have included."""
+    return {option for parameter in COMMANDS[command].params for option in parameter.opts if option.startswith("-")}
+
+
+def parameters_of(command: str) -> set[str]:
+    """What a command is given, by the names in its code, without what all have."""
+    return {parameter.name for parameter in COMMANDS[command].params} - COMMON
