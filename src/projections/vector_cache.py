@@ -44,6 +44,10 @@ class VectorCache:
             return {(stream, document): value for stream, document, value in rows if (stream, document) in asked}
         return {key: row[0] for key in asked for row in self._datastore.rows(_ONE, (space, *key))}
 
+    def keys(self) -> set[Key]:
+        """What there is a vector of, in whatever space."""
+        return set(self._datastore.rows("SELECT stream, input FROM vector"))
+
     def put(self, space: str, stream: bytes, document: bytes, vector: bytes, runtime: str) -> None:
         """Keep the vector of a document of a memory, and say which runtime made it."""
         with self._datastore.transaction(commit=True) as cursor:

@@ -69,16 +69,6 @@ def test_every_command_has_help(tally: Tally, verb: str) -> None:
     assert all(option in done.out for option in ("-C", "--json", "--debug"))
 
 
-def test_help_waits_for_nothing_heavy() -> None:
-    """--help loads no numeric, model, stemming, terminal or logging library."""
-    heavy = {"numpy", "rich", "onnxruntime", "tokenizers", "snowballstemmer", "structlog", "sqlite_vec"}
-    program = "import sys; from tallystick.entrypoints.cli import app; app(['--help'], standalone_mode=False); "
-    done = subprocess.run(
-        [sys.executable, "-c", program + "print(*sys.modules)"], capture_output=True, text=True, check=True
-    )
-    assert heavy.intersection(done.stdout.splitlines()[-1].split()) == set()
-
-
 def test_the_version_is_that_of_the_package(tally: Tally) -> None:
     """--version prints the name and the version of the installed package."""
     assert re.fullmatch(r"tallystick \d+\.\d+\.\d+\S*\n", tally("--version").out)

@@ -60,6 +60,7 @@ NOT_OFFERED = {
     "store_conversation.key": "each line has its own",
     "store_conversation.place": "where the turn stands among the lines says it",
     "store_conversation.command_id": "thread and place make one",
+    "embed.seconds": "a person presses Ctrl-C: what is made is kept",
     "replay.path": "-C",
     "replay.keys": "a setting",
     "replay.actor": "a setting",

@@ -77,8 +77,8 @@ def embed(request: Request, model: Model = None) -> None:
     request.answer(vectors, documents.embedded, tables.embedded)
 
 
-def make_vectors(memory: Memory, tell: Progress) -> int:
-    """Make the vectors that are missing, and tell how far it is. Returns how many there were to make."""
+def make_vectors(memory: Memory, tell: Progress, seconds: float | None = None) -> int:
+    """Make the vectors that are missing, for so long at most, and tell how far it is. Returns how many were made."""
     most = 0
 
     def missing(vectors: int) -> None:
@@ -86,7 +86,7 @@ def make_vectors(memory: Memory, tell: Progress) -> int:
         most = max(most, vectors)
         tell("making vectors", most - vectors, most)
 
-    return memory.embed(missing)
+    return memory.embed(missing, seconds=seconds)
 
 
 def join(app: typer.Typer) -> None:

@@ -8,7 +8,11 @@ import typer
 
 from .. import documents, tables
 from ..request import Request
+from .proving import make_vectors
 from .verb import Identifier, Model, reading
+
+EMBEDDING_SECONDS = 3.0
+"""How long a recall makes vectors that are missing before it answers."""
 
 
 @reading
@@ -27,6 +31,7 @@ def recall(
     Ends with the receipt, which names the signed event that says what was asked and what was answered.
     """
     with request.memory(model=model) as memory:
+        make_vectors(memory, request.bar.show, seconds=EMBEDDING_SECONDS)
         found = memory.recall(query, limit=limit, namespaces=namespace)
     request.answer(found, documents.recalled, tables.recalled)
 

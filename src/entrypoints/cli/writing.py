@@ -12,10 +12,12 @@ from .. import documents, tables
 from ..request import Request
 from ..rows import read_rows, read_text
 from .fields import CHANGED, SHARED, STORED, THREAD, takes
+from .proving import make_vectors
 from .verb import Identifier, Namespace, verb
 
 if TYPE_CHECKING:
     from ...commands.outcome import Outcome
+    from ...memory import Memory
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of JSON lines; - or nothing: standard input.")]
 STANDARD_INPUT = Path("-")
@@ -54,8 +56,7 @@ def store_many(
     read = read_rows(rows)
     request.bar.show(f"storing {len(read):,} memories", 0, 0)
     with request.memory(namespace=namespace) as memory:
-        outcomes = memory.store_many(read, **fields)
-    _answer(request, outcomes)
+        _complete(request, memory, memory.store_many(read, **fields))
 
 
 @verb
@@ -78,11 +79,15 @@ def store_conversation(
     request.bar.show(f"storing {len(read):,} turns", 0, 0)
     with request.memory(namespace=namespace) as memory:
         outcomes = memory.store_conversation(read, thread=thread, preceding=preceding, **fields)
-    _answer(request, outcomes)
+        _complete(request, memory, outcomes)
 
 
-def _answer(request: Request, outcomes: Sequence[Outcome]) -> None:
-    request.answer(outcomes, documents.outcomes, tables.outcomes)
+def _complete(request: Request, memory: Memory, outcomes: Sequence[Outcome]) -> None:
+    """Make the vectors as well, since the model is loaded once for all; and say what was stored, come what may."""
+    try:
+        make_vectors(memory, request.bar.show)
+    finally:
+        request.answer(outcomes, documents.outcomes, tables.outcomes)
     if any(outcome.status == "refused" for outcome in outcomes):
         raise typer.Exit(1)
 
