@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .output import Column, Screen, instant, minute, short
@@ -104,7 +104,7 @@ def recalled(screen: Screen, recall: Recall) -> None:
             (str(rank), f"{hit.score:.2f}", short(hit.id), _when(hit.record), hit.text)
             for rank, hit in enumerate(recall, 1)
         ]
-        columns = (Column("#", right=True), Column("score", right=True), Column("id"), Column("when (UTC)"))
+        columns = (Column("#", right=True), Column("score", right=True), Column("id"), Column("when (UTC)", spare=1))
         screen.table((*columns, Column("text", wide=True)), rows)
     else:
         screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
@@ -154,11 +154,11 @@ def record(screen: Screen, found: Record) -> None:
 def history(screen: Screen, events: Sequence[LoggedEvent]) -> None:
     """Every event of a memory, oldest first."""
     columns = (
-        Column("position", right=True),
+        Column("position", right=True, spare=2),
         Column("when (UTC)"),
         Column("event"),
-        Column("claimed by"),
-        Column("signed by"),
+        Column("claimed by", spare=1),
+        Column("signed by", spare=3),
         Column("what", wide=True),
     )
     screen.table(columns, [_event_row(logged) for logged in events])
@@ -183,7 +183,7 @@ def explained(screen: Screen, why: Why) -> None:
     if not why.hits:
         screen.say("It found nothing.")
         return
-    stages = tuple(Column(stage, right=True) for stage in recalled.stages)
+    stages = tuple(Column(stage, right=True, spare=min(n, 1)) for n, stage in enumerate(recalled.stages))
     rows = [
         (str(hit.rank), *(_score(hit.scores[s]) for s in recalled.stages), short(hit.record.id), hit.record.text)
         for hit in why.hits
@@ -199,11 +199,11 @@ def log(screen: Screen, rows: Sequence[AuditRow]) -> None:
     """The newest events of both logs, newest first."""
     columns = (
         Column("when (UTC)"),
-        Column("log"),
-        Column("position", right=True),
+        Column("log", spare=4),
+        Column("position", right=True, spare=3),
         Column("event"),
-        Column("stream"),
-        Column("claimed by"),
+        Column("stream", spare=2),
+        Column("claimed by", spare=1),
         Column("namespace", wide=True),
     )
     cells = [
@@ -222,26 +222,46 @@ def status(screen: Screen, found: Status) -> None:
         screen.say(f"  note: {note}")
     screen.facts(
         {
-            "store": found.store,
+            "memories": ", ".join(f"{n:,} {name}" for name, n in found.memories.items()) or "none yet",
+            "namespaces": ", ".join(f"{name} ({n:,})" for name, n in found.namespaces.items()) or "none yet",
+            "on record": ", ".join(f"{n:,} in the {name} log" for name, n in found.logs.items()),
+            "by meaning": _by_meaning(found),
+            "store": f"{found.store} ({sum(found.bytes.values()) / 1e6:.1f} MB)",
             "keys": found.keys,
             "mark": found.mark,
-            "memories": ", ".join(f"{n} {name}" for name, n in found.memories.items()) or "none",
-            "namespaces": ", ".join(f"{name} ({n})" for name, n in found.namespaces.items()) or "none",
-            "entries": ", ".join(f"{n} in the {name} log" for name, n in found.logs.items()),
-            "views": f"{found.views}{_behind(found.behind)}",
-            "vectors": f"{found.missing_vectors} missing" if found.missing_vectors else "all made",
-            "model": found.model,
-            "on disk": f"{sum(found.bytes.values()) / 1e6:.1f} MB",
-            "checked": found.checked,
+            "root key": found.root,
+            "checked": CHECKED.get(found.checked, found.checked),
         }
     )
+
+
+CHECKED = {
+    "new": "what was appended since the last time; `tallystick verify` checks everything",
+    "structure": "every entry, since the files had changed; `tallystick verify` checks the signatures too",
+}
+"""What was checked when the store was opened."""
+
+
+def _by_meaning(found: Status) -> str:
+    """Whether memories are found by meaning, and what it takes."""
+    if found.model == "none":
+        return "no: there is no embedding model, so recall goes by words (pip install 'tallystick[all]')"
+    if found.missing_vectors:
+        return f"yes, but for {found.missing_vectors:,}: the next recall or `tallystick embed` makes their vectors"
+    return f"yes, with the model {found.model}"
 
 
 def keys(screen: Screen, found: KeyList) -> None:
     """The keys of a store, where they are, and the public root key."""
     screen.facts({"store": found.store, "keys": found.place, **{f"{k.name} key": k.public for k in found.keys}})
     screen.say()
-    columns = (Column("key"), Column("state"), Column("id"), Column("use"), Column("where", wide=True))
+    columns = (
+        Column("key"),
+        Column("state"),
+        Column("id", spare=1),
+        Column("use", spare=2),
+        Column("where", wide=True),
+    )
     screen.table(columns, [(key.name, key.state, key.id or "-", key.use, key.where) for key in found.keys])
 
 
@@ -274,9 +294,9 @@ def verified(screen: Screen, report: Report) -> None:
     columns = (
         Column("log"),
         Column("entries", right=True),
-        Column("signatures", right=True),
-        Column("payloads opened", right=True),
-        Column("checkpoints", right=True),
+        Column("signatures", right=True, spare=1),
+        Column("payloads opened", right=True, spare=2),
+        Column("checkpoints", right=True, spare=3),
         Column("root", wide=True),
     )
     rows = [
@@ -287,7 +307,7 @@ def verified(screen: Screen, report: Report) -> None:
     if report.views:
         screen.say()
         views = [(name, digest[:DIGEST_DIGITS], "yes") for name, digest in report.views.items()]
-        screen.table((Column("view"), Column("digest"), Column("equal to a rebuild")), views)
+        screen.table((Column("view"), Column("digest", spare=1), Column("equal to a rebuild")), views)
     screen.say()
     unchecked = "; signatures and payloads were not checked" if report.depth == "structure" else ""
     screen.say(f"verified: everything checked is right{unchecked}", style="bold green")
@@ -306,7 +326,8 @@ def rebuilt(screen: Screen, found: Rebuilt) -> None:
         before = found.before.get(name)
         equal = "-" if before is None else "yes" if before == after else "NO"
         rows.append((name, (before or "unreadable")[:DIGEST_DIGITS], after[:DIGEST_DIGITS], equal))
-    screen.table((Column("view"), Column("digest before"), Column("digest after"), Column("equal")), rows)
+    columns = (Column("view"), Column("digest before", spare=2), Column("digest after", spare=1), Column("equal"))
+    screen.table(columns, rows)
     screen.say()
     if found.before == found.after:
         screen.say("equal: the views are what the log adds up to", style="bold green")
@@ -378,11 +399,6 @@ def _written(found: Record) -> str:
     """Which revision wrote each field that is no longer as it was stored."""
     written = ", ".join(f"{name} by revision {revision}" for name, revision in found.provenance.items())
     return f" ({written})" if written else ""
-
-
-def _behind(behind: Mapping[str, int]) -> str:
-    late = [f"{name} {events} events behind" for name, events in behind.items() if events]
-    return f" ({', '.join(late)})" if late else ""
 
 
 def _score(score: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -22,6 +22,12 @@ def _walk(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 COMMANDS: dict[str, Any] = dict(_walk(typer.main.get_command(app)))
 """Every command by the words that start it, such as `import git`."""
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    """The command that these arguments start."""
+    at = 2 if arguments[0] == "-C" else 0
+    return next(name for name in (" ".join(arguments[at : at + 2]), arguments[at]) if name in COMMANDS)
 
 
 def options_of(command: str) -> set[str]:

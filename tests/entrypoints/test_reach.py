@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +23,9 @@ from tallystick.events.installation import FORMAT
 from tallystick.events.kinds import REGISTRY
 from tallystick.events.settings import write_setting
 
-from .commands import COMMANDS, options_of, parameters_of
-from .conftest import Tally
+from .commands import COMMANDS, command_of, options_of, parameters_of
+from .conftest import Answer, Tally
+from .schema import DOCUMENTS, differences
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(tallystick.__file__).parent
@@ -108,7 +110,7 @@ TAKEN = {"store": STORED, "store_many": STORED, "store_conversation": STORED, "r
 """What stands behind `**fields`."""
 
 
-def command_of(verb: str) -> str:
+def word_of(verb: str) -> str:
     """The command that a verb of Memory is called by."""
     return verb.rstrip("_").replace("_", "-")
 
@@ -121,7 +123,7 @@ def asked(verb: str) -> set[str]:
 
 def offered(verb: str) -> set[str]:
     """What the command can be given, by the names of the verb's parameters."""
-    names = parameters_of(command_of(verb))
+    names = parameters_of(word_of(verb))
     return {RENAMED.get(f"{verb}.{name}", RENAMED.get(name, name)) for name in names}
 
 
@@ -130,17 +132,17 @@ def less(names: set[str], verb: str, excepted: dict[str, str]) -> set[str]:
     return {name for name in names if name not in excepted and f"{verb}.{name}" not in excepted}
 
 
-BOTH = [verb for verb in VERBS if command_of(verb) in COMMANDS and verb not in NO_COMMAND]
+BOTH = [verb for verb in VERBS if word_of(verb) in COMMANDS and verb not in NO_COMMAND]
 
 
 def test_every_verb_is_a_command() -> None:
     """What Memory can be asked for, the command line can be asked for by the same word."""
-    assert {verb for verb in VERBS if command_of(verb) not in COMMANDS} == set(NO_COMMAND)
+    assert {verb for verb in VERBS if word_of(verb) not in COMMANDS} == set(NO_COMMAND)
 
 
 def test_every_command_is_a_verb() -> None:
     """What the command line can be asked for, Memory can be asked for by the same word."""
-    assert set(COMMANDS) - {command_of(verb) for verb in VERBS} == set(NO_VERB)
+    assert set(COMMANDS) - {word_of(verb) for verb in VERBS} == set(NO_VERB)
 
 
 @pytest.mark.parametrize("verb", BOTH)
@@ -158,13 +160,66 @@ def test_every_option_is_a_parameter(verb: str) -> None:
 def test_no_exception_is_left_over() -> None:
     """An exception whose reason is gone goes too."""
     named = {f"{verb}.{name}" for verb in VERBS for name in asked(verb)} | {n for v in VERBS for n in asked(v)}
-    typed = {f"{verb}.{name}" for verb in BOTH for name in parameters_of(command_of(verb))}
+    typed = {f"{verb}.{name}" for verb in BOTH for name in parameters_of(word_of(verb))}
     assert set(NOT_OFFERED) <= named
     assert {each for each in NOT_OFFERED if "." in each and each.split(".")[1] in offered(each.split(".")[0])} == set()
     assert set(ONLY_OFFERED) <= typed
     assert set(RENAMED) <= typed | {name.split(".")[1] for name in typed}
     assert set(NEVER_APPENDED) <= {kind for kind, _ in REGISTRY}
     assert set(NEVER_SHOWN) <= set(ERRORS)
+
+
+# ---- documents
+
+
+def acts_documented(tally: Tally, repository: Path) -> dict[str, Answer]:
+    """Every command, asked for a document."""
+    done = {"init": tally("init", "--json")}
+
+    def act(*arguments: str, text: str | None = None) -> dict[str, Any]:
+        done[command_of(arguments)] = tally(*arguments, "--json", text=text)
+        return done[command_of(arguments)].document
+
+    first, other = (act("store", text)["id"] for text in ("a", "b"))
+    receipt = act("recall", "a")["receipt"]
+    act("store-many", text='"c"')
+    act("store-conversation", "--thread", "t", text='"d"')
+    act("revise", first, "--importance", "0.1", "--valid-from", "2026-01-01T00:00:00Z")
+    for command in ("link", "unlink"):
+        act(command, first, other)
+    for command in ("pin", "protect"):
+        act(command, other)
+    for command in ("forget", "restore", "get", "history"):
+        act(command, first)
+    for command in ("why", "used"):
+        act(command, receipt, first)
+    for command in ("log", "status", "verify", "replay", "embed"):
+        act(command)
+    act("import", "git", str(repository))
+    return done
+
+
+def test_every_command_prints_the_document_that_is_described(tally: Tally, project: Path) -> None:
+    """Each command prints a document with --json, and it is as docs/json.md says: the fixture compares each."""
+    repository = project / "repository"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    done = acts_documented(tally, repository)
+    assert set(done) == set(COMMANDS)
+    assert {command: answer.err for command, answer in done.items() if answer.code} == {}
+
+
+def test_only_documents_that_exist_are_described() -> None:
+    """docs/json.md has a section for every command, and for no other."""
+    assert set(DOCUMENTS) == {*COMMANDS, "An error"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"vectors": "3"}, {"vectors": True}, {"vectors": 1, "more": 1}, {"vector": 1}, [], None]
+)
+def test_a_document_that_is_not_as_described_is_found_out(wrong: Any) -> None:
+    """A field too few or too many, or of another type, is a difference."""
+    assert differences("embed", {"vectors": 3}) == []
+    assert differences("embed", wrong)
 
 
 # ---- kinds of events
@@ -377,7 +432,12 @@ def test_the_documentation_names_only_commands_that_exist() -> None:
 def test_the_documentation_names_only_options_that_exist() -> None:
     """Every option that a page shows is one of some command."""
     known = {option for command in COMMANDS for option in options_of(command)} | OTHER_OPTIONS
-    shown = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", CODE)) - {"--help", "--version", "--install-completion"}
+    shown = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", CODE)) - {
+        "--help",
+        "--version",
+        "--install-completion",
+        "--show-completion",
+    }
     assert shown - known == set()
 
 

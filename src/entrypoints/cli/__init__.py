@@ -12,7 +12,6 @@ from .verb import At
 
 app = typer.Typer(
     name="tallystick",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -17,7 +17,10 @@ Off = Annotated[bool, typer.Option("--off", help="Take it back.")]
 
 @verb
 def forget(request: Request, identifier: Identifier, reason: Reason = None, command_id: CommandId = None) -> None:
-    """Retract a memory: nobody recalls it any more. It is kept, and can be restored."""
+    """Retract a memory: nobody recalls it any more.
+
+    It is kept, and can be restored.
+    """
     with request.memory() as memory:
         outcome = memory.forget(identifier, reason=reason, command_id=command_id)
     request.answer(outcome, documents.outcome, tables.outcome)
@@ -55,7 +58,10 @@ def unlink(
 def protect(
     request: Request, identifier: Identifier, off: Off = False, reason: Reason = None, command_id: CommandId = None
 ) -> None:
-    """Let nothing change a memory: not forget, not revise, not a newer value of its key."""
+    """Let nothing change a memory.
+
+    Not forget, not revise, not a newer value of its key.
+    """
     with request.memory() as memory:
         outcome = memory.protect(identifier, on=not off, reason=reason, command_id=command_id)
     request.answer(outcome, documents.outcome, tables.outcome)
@@ -63,7 +69,10 @@ def protect(
 
 @verb
 def pin(request: Request, identifier: Identifier, off: Off = False, command_id: CommandId = None) -> None:
-    """Make a memory part of every context of its namespace: 8 KiB of text together at most."""
+    """Make a memory part of every context.
+
+    Of those of its namespace; 8 KiB of text may be pinned together at most.
+    """
     with request.memory() as memory:
         outcome = memory.pin(identifier, on=not off, command_id=command_id)
     request.answer(outcome, documents.outcome, tables.outcome)

@@ -37,7 +37,7 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
 KEY = Field("key", str, "What it is the value of: it takes an older value's place.")
 PLACE = Field("place", int, "Its place in the thread, from 0.", metavar="N")
 THREAD = Field("thread", str, "The conversation it is a turn of.")
-COMMAND_ID = Field("command_id", str, "Names this command: repeated, it changes nothing.")
+COMMAND_ID = Field("command_id", str, "Names this command: repeated, it changes nothing.", metavar="NAME")
 REASON = Field("reason", str, "Why. It is put on record.")
 
 REVISED = (
@@ -103,7 +103,7 @@ def _taken(known: Mapping[str, Field], given: Mapping[str, Any]) -> dict[str, An
 
 def _parameter(field: Field) -> inspect.Parameter:
     option = field.option or f"--{field.name.replace('_', '-')}"
-    metavar = field.metavar or (None if field.type is float else field.name.upper())
+    metavar = field.metavar or ("NUMBER" if field.type is float else field.name.removesuffix("s").upper())
     described = typer.Option(option, help=field.help, metavar=metavar, show_default=False)
     return inspect.Parameter(
         field.name,

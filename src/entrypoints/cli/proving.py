@@ -68,9 +68,9 @@ def replay(request: Request, reason: Reason = None) -> None:
 
 @verb
 def embed(request: Request, model: Model = None) -> None:
-    """Make the vectors that are missing, by which memories are found by meaning.
+    """Make the vectors that are missing.
 
-    Not needed: the next recall makes them too. It takes as long as there are texts that have none.
+    By them memories are found by meaning. A recall makes them as well, for three seconds at most.
     """
     with request.memory(model=model) as memory:
         vectors = make_vectors(memory, request.bar.show)

@@ -47,11 +47,12 @@ def store(
 def store_many(
     request: Request, fields: dict[str, Any], rows: File = STANDARD_INPUT, namespace: Namespace = None
 ) -> None:
-    """Store many memories in one transaction: all are on the disk when this ends, or none is there.
+    """Store many memories in one transaction.
 
-    Each line is a text in quotes, or an object: {"text": ..., "tags": [...], "occurred_at": ...}, with the fields
-    that `get --json` shows. The options are for every line that says nothing else. A line that a rule says no to is
-    refused and keeps no other from being stored; then this ends with 1.
+    All are on the disk when this ends, or none is there. Each line is a text in quotes, or an object, such as
+    {"text": ..., "tags": [...], "occurred_at": ...}, with the fields that `get --json` shows. The options are for
+    every line that says nothing else. A line that a rule says no to is refused and keeps no other from being stored;
+    then this ends with 1.
     """
     read = read_rows(rows)
     request.bar.show(f"storing {len(read):,} memories", 0, 0)
@@ -69,11 +70,11 @@ def store_conversation(
     preceding: Annotated[int, typer.Option(min=0, metavar="N", help="How many turns of it came before these.")] = 0,
     namespace: Namespace = None,
 ) -> None:
-    """Store the turns of a conversation in order: each is found by its own words and by those around it.
+    """Store the turns of a conversation, in order.
 
-    Each line is a turn: a text in quotes, or an object with `text` (or `content`), `author` (or `role`, `speaker`)
-    and other fields. Stored again, a conversation changes nothing, so one that broke off goes on. A place that holds
-    another text is refused; then this ends with 1.
+    Each is found by its own words and by those around it. Each line is a turn: a text in quotes, or an object with
+    `text` (or `content`), `author` (or `role`, `speaker`) and other fields. Stored again, a conversation changes
+    nothing, so one that broke off goes on. A place that holds another text is refused; then this ends with 1.
     """
     read = read_rows(turns)
     request.bar.show(f"storing {len(read):,} turns", 0, 0)
@@ -107,10 +108,10 @@ def revise(
         typer.Option(min=0, metavar="N", help="Only while the memory is at this revision.", show_default=False),
     ] = None,
 ) -> None:
-    """Give some fields of a memory other values. Every version is kept: see `history`.
+    """Give some fields of a memory other values.
 
-    What is given takes the place of what was there: --meta of all metadata, --evidence of all evidence. Tags come
-    and go one by one.
+    Every version is kept: see `history`. What is given takes the place of what was there: --meta of all metadata,
+    --evidence of all evidence. Tags come and go one by one.
     """
     if text is not None:
         fields = {"text": read_text(text), **fields}
