@@ -182,7 +182,7 @@ def keys_backed_up(made: KeyBackup) -> dict[str, Any]:
 
 def backup_declined(position: int) -> dict[str, Any]:
     """A backup of keys that was declined."""
-    return {"declined": True, "position": position}
+    return {"declined": True, "position": position, "file": None, "id": None, "digest": None}
 
 
 def keys_restored(restored: RestoredKeys) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import tallystick
 from tallystick import Memory, errors
 from tallystick.commands.revise import FIELDS
 from tallystick.commands.store import Store
-from tallystick.config import PREFIX, Settings
+from tallystick.config import PASSPHRASE_VARIABLE, PREFIX, Settings
 from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import FORMAT
 from tallystick.events.kinds import REGISTRY
@@ -46,6 +46,14 @@ NO_COMMAND = {
 }
 """Verbs of Memory that are no command."""
 
+OTHER_WORDS = {
+    "list_keys": "keys list",
+    "back_up_keys": "keys backup",
+    "decline_key_backup": "keys backup",
+    "restore_keys": "keys restore",
+}
+"""Verbs of Memory whose command is found among others of its sort."""
+
 NO_VERB = {
     "init": "Memory.open makes a store",
     "import git": "a way in: it stores with Memory.store",
@@ -54,23 +62,27 @@ NO_VERB = {
 
 NOT_OFFERED = {
     "progress": "the bar shows it",
-    "store_many.text": "each line has its own",
-    "store_many.key": "a key has one value: each line names its own",
-    "store_many.place": "each line has its own",
-    "store_many.command_id": "each line has its own",
-    "store_conversation.text": "each line has its own",
-    "store_conversation.key": "each line has its own",
-    "store_conversation.place": "where the turn stands among the lines says it",
-    "store_conversation.command_id": "thread and place make one",
+    "store-many.text": "each line has its own",
+    "store-many.key": "a key has one value: each line names its own",
+    "store-many.place": "each line has its own",
+    "store-many.command_id": "each line has its own",
+    "store-conversation.text": "each line has its own",
+    "store-conversation.key": "each line has its own",
+    "store-conversation.place": "where the turn stands among the lines says it",
+    "store-conversation.command_id": "thread and place make one",
     "embed.seconds": "a person presses Ctrl-C: what is made is kept",
-    "replay.path": "-C",
-    "replay.keys": "a setting",
-    "replay.actor": "a setting",
+    "path": "-C",
+    "keys": "a setting",
+    "actor": "a setting",
+    "passphrase": "never an argument, which others can see: a file, the environment or a terminal",
 }
 """Parameters of Memory's verbs that the command has no option for."""
 
 ONLY_OFFERED = {
     "verify.root_key": "an audit without keys opens no Memory",
+    "keys backup.decline": "chooses between two verbs",
+    "keys backup.passphrase_file": "see passphrase",
+    "keys restore.passphrase_file": "see passphrase",
 }
 """Options that are no parameter of the verb, nor of Memory.open."""
 
@@ -98,8 +110,12 @@ NEVER_SHOWN = {
 }
 """Errors that no command ends with."""
 
-OTHER_OPTIONS = {"--compare", "--keys", "--json"}
-"""Options that the documentation names of `tools/replay`."""
+OTHER_OPTIONS = {"--compare", "--keys", "--json", "--write", "--env-file", "--help"}
+OTHER_OPTIONS |= {"--version", "--install-completion", "--show-completion"}
+"""Options that the documentation names of `tools/`, of other programs, and of `tallystick` itself."""
+
+SECRETS = {"PASSPHRASE", "KEY_ROOT", "KEY_WRITER", "KEY_LOG", "KEY_KEK", "KEY_VIEWS", "KEY_INDEX", "KEY_"}
+"""Variables that are no settings: they are read where they are needed, and kept by nobody."""
 
 # ---- verbs and their parameters
 
@@ -112,27 +128,31 @@ TAKEN = {"store": STORED, "store_many": STORED, "store_conversation": STORED, "r
 
 def word_of(verb: str) -> str:
     """The command that a verb of Memory is called by."""
-    return verb.rstrip("_").replace("_", "-")
+    return OTHER_WORDS.get(verb) or verb.rstrip("_").replace("_", "-")
 
 
-def asked(verb: str) -> set[str]:
+def parameters(verb: str) -> set[str]:
     """What a verb of Memory can be given."""
     named = set(inspect.signature(getattr(Memory, verb)).parameters) - {"self", "fields"}
     return named | TAKEN.get(verb, set())
 
 
-def offered(verb: str) -> set[str]:
-    """What the command can be given, by the names of the verb's parameters."""
-    names = parameters_of(word_of(verb))
-    return {RENAMED.get(f"{verb}.{name}", RENAMED.get(name, name)) for name in names}
+def asked(command: str) -> set[str]:
+    """What the verbs behind a command can be given."""
+    return {name for verb in VERBS if word_of(verb) == command for name in parameters(verb)}
 
 
-def less(names: set[str], verb: str, excepted: dict[str, str]) -> set[str]:
+def offered(command: str) -> set[str]:
+    """What a command can be given, by the names of the verb's parameters."""
+    return {RENAMED.get(f"{command}.{name}", RENAMED.get(name, name)) for name in parameters_of(command)}
+
+
+def less(names: set[str], command: str, excepted: dict[str, str]) -> set[str]:
     """The names without the exceptions."""
-    return {name for name in names if name not in excepted and f"{verb}.{name}" not in excepted}
+    return {name for name in names if name not in excepted and f"{command}.{name}" not in excepted}
 
 
-BOTH = [verb for verb in VERBS if word_of(verb) in COMMANDS and verb not in NO_COMMAND]
+BOTH = sorted({word_of(verb) for verb in VERBS} & set(COMMANDS))
 
 
 def test_every_verb_is_a_command() -> None:
@@ -145,26 +165,27 @@ def test_every_command_is_a_verb() -> None:
     assert set(COMMANDS) - {word_of(verb) for verb in VERBS} == set(NO_VERB)
 
 
-@pytest.mark.parametrize("verb", BOTH)
-def test_every_parameter_is_an_option(verb: str) -> None:
+@pytest.mark.parametrize("command", BOTH)
+def test_every_parameter_is_an_option(command: str) -> None:
     """What a verb can be given, its command can be given."""
-    assert less(asked(verb), verb, NOT_OFFERED) - offered(verb) == set()
+    assert less(asked(command), command, NOT_OFFERED) - offered(command) == set()
 
 
-@pytest.mark.parametrize("verb", BOTH)
-def test_every_option_is_a_parameter(verb: str) -> None:
+@pytest.mark.parametrize("command", BOTH)
+def test_every_option_is_a_parameter(command: str) -> None:
     """What a command can be given, its verb or the opening of the store can be given."""
-    assert less(offered(verb), verb, ONLY_OFFERED) - asked(verb) - OPENING == set()
+    assert less(offered(command), command, ONLY_OFFERED) - asked(command) - OPENING == set()
 
 
 def test_no_exception_is_left_over() -> None:
     """An exception whose reason is gone goes too."""
-    named = {f"{verb}.{name}" for verb in VERBS for name in asked(verb)} | {n for v in VERBS for n in asked(v)}
-    typed = {f"{verb}.{name}" for verb in BOTH for name in parameters_of(word_of(verb))}
-    assert set(NOT_OFFERED) <= named
-    assert {each for each in NOT_OFFERED if "." in each and each.split(".")[1] in offered(each.split(".")[0])} == set()
-    assert set(ONLY_OFFERED) <= typed
-    assert set(RENAMED) <= typed | {name.split(".")[1] for name in typed}
+    can_be_asked = {each for c in BOTH for name in asked(c) for each in (name, f"{c}.{name}")}
+    are_offered = {f"{c}.{name}" for c in BOTH for name in offered(c)}
+    typed = {each for c in BOTH for name in parameters_of(c) for each in (name, f"{c}.{name}")}
+    assert set(NOT_OFFERED) <= can_be_asked - are_offered
+    assert set(ONLY_OFFERED) <= are_offered
+    assert set(RENAMED) <= typed
+    assert set(OTHER_WORDS) <= set(VERBS)
     assert set(NEVER_APPENDED) <= {kind for kind, _ in REGISTRY}
     assert set(NEVER_SHOWN) <= set(ERRORS)
 
@@ -196,13 +217,18 @@ def acts_documented(tally: Tally, repository: Path) -> dict[str, Answer]:
     for command in ("log", "status", "verify", "replay", "embed"):
         act(command)
     act("import", "git", str(repository))
+    (*_, views_key, _) = act("keys", "list")["keys"]
+    act("keys", "backup", "keys.backup")
+    Path(views_key["where"]).unlink()
+    act("keys", "restore", "keys.backup")
     return done
 
 
-def test_every_command_prints_the_document_that_is_described(tally: Tally, project: Path) -> None:
+def test_every_command_prints_the_document_that_is_described(tally: Tally, project: Path, monkeypatch: Any) -> None:
     """Each command prints a document with --json, and it is as docs/json.md says: the fixture compares each."""
     repository = project / "repository"
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse battery")
     done = acts_documented(tally, repository)
     assert set(done) == set(COMMANDS)
     assert {command: answer.err for command, answer in done.items() if answer.code} == {}
@@ -225,7 +251,7 @@ def test_a_document_that_is_not_as_described_is_found_out(wrong: Any) -> None:
 # ---- kinds of events
 
 
-def acts_in_python(memory: Memory) -> None:
+def acts_in_python(memory: Memory, backup: Path) -> None:
     """Something of every kind, from Python."""
     memory.store("a", key="k")
     first = memory.store("b", key="k").id
@@ -244,6 +270,8 @@ def acts_in_python(memory: Memory) -> None:
     memory.get(first)
     memory.rebuild()
     list(memory.events())
+    memory.back_up_keys(backup, "correct horse battery")
+    memory.decline_key_backup()
 
 
 def acts_typed(tally: Tally) -> None:
@@ -257,6 +285,7 @@ def acts_typed(tally: Tally) -> None:
         ["store-conversation", "--thread", "t"], ["revise", first, "--importance", "0.1"], ["link", first, other],
         ["unlink", first, other], ["pin", first], ["protect", first], ["protect", first, "--off"], ["forget", first],
         ["restore", first], ["used", receipt, first], ["get", first], ["replay"],
+        ["keys", "backup", "keys.backup"], ["keys", "backup", "--decline"],
     ):  # fmt: skip
         assert tally(*act, text='"d"').code == 0, act
 
@@ -266,15 +295,16 @@ ONLY_PYTHON = {"memory.exported": "`events` appends it, which is no command"}
 KINDS = {kind for kind, _ in REGISTRY} - set(NEVER_APPENDED) - set(NOT_LISTED)
 
 
-def test_every_kind_of_event_comes_from_python() -> None:
+def test_every_kind_of_event_comes_from_python(tmp_path: Path) -> None:
     """Each registered kind of event is appended by a verb of Memory."""
     with Memory.temporary() as memory:
-        acts_in_python(memory)
+        acts_in_python(memory, tmp_path / "backup")
         assert {row.kind for row in memory.log(limit=1000)} == KINDS
 
 
-def test_every_kind_of_event_comes_from_the_command_line(store: Tally) -> None:
+def test_every_kind_of_event_comes_from_the_command_line(store: Tally, monkeypatch: Any) -> None:
     """Each registered kind of event is appended by a command."""
+    monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse battery")
     acts_typed(store)
     rows = store("log", "--limit", "1000", "--json").document["events"]
     assert {row["kind"] for row in rows} == KINDS - set(ONLY_PYTHON)
@@ -282,7 +312,7 @@ def test_every_kind_of_event_comes_from_the_command_line(store: Tally) -> None:
 
 def test_every_kind_of_event_is_documented() -> None:
     """docs/events.md has one row for each kind of event, and for no other; the verbs and commands it names exist."""
-    rows = re.findall(r"^\| `([a-z.]+)` \|.*\|(.*)\|(.*)\|$", PAGES[ROOT / "docs" / "events.md"], re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z._]+)` \|.*\|(.*)\|(.*)\|$", PAGES[ROOT / "docs" / "events.md"], re.MULTILINE)
     assert sorted(kind for kind, _, _ in rows) == sorted(kind for kind, _ in REGISTRY)
     for kind, verbs, commands in rows:
         assert set(re.findall(r"`(\w+)`", verbs)) <= set(VERBS), kind
@@ -319,7 +349,7 @@ def test_every_setting_is_documented() -> None:
     rows = re.findall(rf"^\| `{PREFIX}([A-Z_]+)` \|", PAGES[ROOT / "docs" / "command-line.md"], re.MULTILINE)
     assert [name.lower() for name in rows] == list(Settings.model_fields)
     named = {name for text in PAGES.values() for name in re.findall(rf"{PREFIX}([A-Z_]+)\b", text)}
-    assert {name.lower() for name in named} <= set(Settings.model_fields)
+    assert {name.lower() for name in named - SECRETS} <= set(Settings.model_fields)
 
 
 # ---- errors
@@ -452,7 +482,7 @@ def test_the_documentation_names_only_verbs_and_parameters_that_exist() -> None:
     assert shown
     assert {verb for verb, _ in shown} - set(VERBS) == set()
     given = {(verb, name) for verb, rest in shown for name in re.findall(r"\b(\w+)=", rest)}
-    assert {(verb, name) for verb, name in given if name not in asked(verb)} == set()
+    assert {(verb, name) for verb, name in given if name not in parameters(verb)} == set()
 
 
 def test_the_documentation_names_only_classes_and_modules_that_exist() -> None:
