@@ -211,9 +211,10 @@ def imported(result: tuple[Imported, int]) -> dict[str, Any]:
     return {"new": found.new, "known": found.known, "refused": refused, "vectors": vectors}
 
 
-def embedded(vectors: int) -> dict[str, Any]:
-    """How many vectors were made."""
-    return {"vectors": vectors}
+def embedded(made: tuple[int, str]) -> dict[str, Any]:
+    """How many vectors were made, and by which model."""
+    vectors, model = made
+    return {"vectors": vectors, "model": model}
 
 
 def failed(error: Exception) -> dict[str, Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..commands.recover import Recovery
+    from ..events.kinds import Event
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
     from ..memory import Recall
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 
 DIGEST_DIGITS = 16
 ROWS_SHOWN = 20
+_SHOWN_ELSEWHERE = {"recorded_at", "actor", "via", "nonce", "parents", "command_id"}
+NO_MODEL = "there is no embedding model, so recall goes by words; `pip install 'tallystick[all]'` brings one"
 
 
 def created(screen: Screen, made: Created) -> None:
-    """A new store, where its keys went, and what they are worth."""
+    """A new store, where its keys went, what they are worth, and how to go on."""
     screen.facts(
         {
             "store": str(made.store),
@@ -45,6 +48,7 @@ def created(screen: Screen, made: Created) -> None:
     screen.say(
         "Losing the keys loses the memories: nobody can make new ones. Back them up: `tallystick keys backup FILE`."
     )
+    screen.say('Go on with `tallystick store "TEXT"`, then `tallystick recall "QUESTION"`.')
 
 
 _CAME = {
@@ -228,7 +232,7 @@ def status(screen: Screen, found: Status) -> None:
             "by meaning": _by_meaning(found),
             "store": f"{found.store} ({sum(found.bytes.values()) / 1e6:.1f} MB)",
             "keys": found.keys,
-            "mark": found.mark,
+            "mark": "" if found.mark.startswith(found.keys) else found.mark,
             "root key": found.root,
             "checked": CHECKED.get(found.checked, found.checked),
         }
@@ -245,7 +249,7 @@ CHECKED = {
 def _by_meaning(found: Status) -> str:
     """Whether memories are found by meaning, and what it takes."""
     if found.model == "none":
-        return "no: there is no embedding model, so recall goes by words (pip install 'tallystick[all]')"
+        return f"no: {NO_MODEL}"
     if found.missing_vectors:
         return f"yes, but for {found.missing_vectors:,}: the next recall or `tallystick embed` makes their vectors"
     return f"yes, with the model {found.model}"
@@ -354,9 +358,13 @@ def imported(screen: Screen, result: tuple[Imported, int]) -> None:
         screen.say(f"  and {len(found.refused) - ROWS_SHOWN} more: --json names them all")
 
 
-def embedded(screen: Screen, vectors: int) -> None:
+def embedded(screen: Screen, made: tuple[int, str]) -> None:
     """How many vectors were made."""
-    screen.say(f"made {vectors:,} vectors" if vectors else "no vector was missing, or there is no model to make one")
+    vectors, model = made
+    if model == "none":
+        screen.say(f"no vectors were made: {NO_MODEL}")
+    else:
+        screen.say(f"{vectors:,} vectors made with the model {model}: none is missing")
 
 
 def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
@@ -371,12 +379,24 @@ def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
     )
 
 
-def _what(event: object) -> str:
-    """What a person wants to know of an event beyond its kind."""
-    by = getattr(event, "by", None)
-    if isinstance(by, bytes):
-        return f"by {short(by)}"
-    return getattr(event, "text", None) or getattr(event, "reason", None) or ""
+def _what(event: Event) -> str:
+    """What a person wants to know of an event beyond its kind: its text, its reason, or what it says of what."""
+    body = event.model_dump(exclude_defaults=True, exclude=_SHOWN_ELSEWHERE)
+    if "namespace" in body:  # it was stored: what else it says is what `get` is for
+        return str(body["text"])
+    said = [_said(name, value) for name, value in body.items()]
+    return "; ".join(said)
+
+
+def _said(name: str, value: object) -> str:
+    if name in ("text", "reason"):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"{name} {short(value)}"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    listed = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"{name.replace('_', ' ')} {listed}"
 
 
 def _when(found: Record) -> str:

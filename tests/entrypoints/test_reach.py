@@ -240,12 +240,12 @@ def test_only_documents_that_exist_are_described() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{}, {"vectors": "3"}, {"vectors": True}, {"vectors": 1, "more": 1}, {"vector": 1}, [], None]
+    "wrong", [{}, {"receipt": 3}, {"receipt": "xy"}, {"receipt": "ab", "more": 1}, {"receipts": "ab"}, [], None]
 )
 def test_a_document_that_is_not_as_described_is_found_out(wrong: Any) -> None:
     """A field too few or too many, or of another type, is a difference."""
-    assert differences("embed", {"vectors": 3}) == []
-    assert differences("embed", wrong)
+    assert differences("used", {"receipt": "ab"}) == []
+    assert differences("used", wrong)
 
 
 # ---- kinds of events

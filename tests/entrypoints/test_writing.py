@@ -190,3 +190,31 @@ def test_a_command_id_makes_repetition_harmless(store: Tally, verb: str) -> None
     first, again = (store(verb, identifier, *more, "--command-id", "c", "--json").document for _ in range(2))
     assert again == {**first, "repeated": True}
     assert "carried out before" in store(verb, identifier, *more, "--command-id", "c").out
+
+
+def test_history_says_what_each_event_changed(store: Tally) -> None:
+    """Whatever happened to a memory, its history says what in words: values, links, on and off, reasons."""
+    identifier, other = stored(store, "apples"), stored(store, "pears")
+    store("revise", identifier, "--importance", "0.1", "--add-tag", "fruit", "--add-tag", "red")
+    store("link", identifier, other, "--kind", "causes")
+    store("protect", identifier, "--reason", "rule")
+    store("protect", identifier, "--off")
+    shown = [line.split("  ")[-1].strip() for line in store("history", identifier).out.splitlines()[1:]]
+    assert shown == [
+        "apples", "tags added fruit, red; importance 0.1", f"to {other[:12]}; kind causes", "on; rule", "off"
+    ]  # fmt: skip
+
+
+def test_a_revision_of_nothing_is_wrong_usage(store: Tally) -> None:
+    """revise without a field to change ends with 2, and says what to give."""
+    done = store("revise", stored(store, "apples"), "--reason", "none")
+    assert done.code == 2
+    assert "--text" in done.err
+
+
+def test_a_word_that_is_none_is_explained(store: Tally) -> None:
+    """Where a field takes one word, the message says what a word is, and shows no pattern."""
+    done = store("store", "apples", "--kind", "My Kind")
+    assert done.code == 1
+    assert "one word of small letters" in done.err
+    assert "^" not in done.err

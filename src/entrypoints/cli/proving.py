@@ -73,8 +73,8 @@ def embed(request: Request, model: Model = None) -> None:
     By them memories are found by meaning. A recall makes them as well, for three seconds at most.
     """
     with request.memory(model=model) as memory:
-        vectors = make_vectors(memory, request.bar.show)
-    request.answer(vectors, documents.embedded, tables.embedded)
+        made = make_vectors(memory, request.bar.show), memory.status().model
+    request.answer(made, documents.embedded, tables.embedded)
 
 
 def make_vectors(memory: Memory, tell: Progress, seconds: float | None = None) -> int:

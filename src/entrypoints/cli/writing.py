@@ -115,6 +115,8 @@ def revise(
     """
     if text is not None:
         fields = {"text": read_text(text), **fields}
+    if not fields.keys() - {"reason", "command_id"}:
+        raise typer.BadParameter("Name at least one field and its new value, such as --text TEXT.")
     with request.memory() as memory:
         outcome = memory.revise(identifier, if_revision=if_revision, **fields)
     request.answer(outcome, documents.outcome, tables.outcome)
