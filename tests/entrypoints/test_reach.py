@@ -26,6 +26,7 @@ from tallystick.events.settings import write_setting
 from .commands import COMMANDS, command_of, options_of, parameters_of
 from .conftest import Answer, Tally
 from .schema import DOCUMENTS, differences
+from .test_keeping import flip
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(tallystick.__file__).parent
@@ -51,6 +52,10 @@ OTHER_WORDS = {
     "back_up_keys": "keys backup",
     "decline_key_backup": "keys backup",
     "restore_keys": "keys restore",
+    "snapshot": "snapshot create",
+    "snapshots": "snapshot list",
+    "rotate_snapshots": "snapshot rotate",
+    "restore_snapshot": "snapshot restore",
 }
 """Verbs of Memory whose command is found among others of its sort."""
 
@@ -93,6 +98,8 @@ RENAMED = {
     "off": "on",
     "recall.namespace": "namespaces",
     "verify.quick": "depth",
+    "snapshot restore.folder": "snapshot",
+    "snapshot restore.out": "path",
 }
 """Options that bear another name than the parameter: to type `--off` is easier than `--on false`."""
 
@@ -193,7 +200,7 @@ def test_no_exception_is_left_over() -> None:
 # ---- documents
 
 
-def acts_documented(tally: Tally, repository: Path) -> dict[str, Answer]:
+def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
     """Every command, asked for a document."""
     done = {"init": tally("init", "--json")}
 
@@ -216,20 +223,28 @@ def acts_documented(tally: Tally, repository: Path) -> dict[str, Answer]:
         act(command, receipt, first)
     for command in ("log", "status", "verify", "replay", "embed"):
         act(command)
-    act("import", "git", str(repository))
+    subprocess.run(["git", "init", "-q", "repository"], check=True)
+    act("import", "git", "repository")
     (*_, views_key, _) = act("keys", "list")["keys"]
     act("keys", "backup", "keys.backup")
     Path(views_key["where"]).unlink()
     act("keys", "restore", "keys.backup")
+    shutil.copytree(project / ".tallystick", project / "damaged")
+    flip(project / "damaged" / "log.db", b"memory.forgotten")
+    act("-C", "damaged", "salvage", "--out", "saved")
+    (taken,) = act("snapshot", "create", "snapshots")["snapshots"]
+    act("snapshot", "list", "snapshots")
+    act("snapshot", "rotate", "snapshots")
+    act("snapshot", "restore", taken["snapshot"], "--over")
+    act("recover", "--reason", "an older copy")
+    act("take-over")
     return done
 
 
 def test_every_command_prints_the_document_that_is_described(tally: Tally, project: Path, monkeypatch: Any) -> None:
     """Each command prints a document with --json, and it is as docs/json.md says: the fixture compares each."""
-    repository = project / "repository"
-    subprocess.run(["git", "init", "-q", str(repository)], check=True)
     monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse battery")
-    done = acts_documented(tally, repository)
+    done = acts_documented(tally, project)
     assert set(done) == set(COMMANDS)
     assert {command: answer.err for command, answer in done.items() if answer.code} == {}
 
@@ -251,7 +266,7 @@ def test_a_document_that_is_not_as_described_is_found_out(wrong: Any) -> None:
 # ---- kinds of events
 
 
-def acts_in_python(memory: Memory, backup: Path) -> None:
+def acts_in_python(memory: Memory, folder: Path) -> None:
     """Something of every kind, from Python."""
     memory.store("a", key="k")
     first = memory.store("b", key="k").id
@@ -270,8 +285,9 @@ def acts_in_python(memory: Memory, backup: Path) -> None:
     memory.get(first)
     memory.rebuild()
     list(memory.events())
-    memory.back_up_keys(backup, "correct horse battery")
+    memory.back_up_keys(folder / "backup", "correct horse battery")
     memory.decline_key_backup()
+    memory.snapshot(folder / "snapshots")
 
 
 def acts_typed(tally: Tally) -> None:
@@ -285,7 +301,7 @@ def acts_typed(tally: Tally) -> None:
         ["store-conversation", "--thread", "t"], ["revise", first, "--importance", "0.1"], ["link", first, other],
         ["unlink", first, other], ["pin", first], ["protect", first], ["protect", first, "--off"], ["forget", first],
         ["restore", first], ["used", receipt, first], ["get", first], ["replay"],
-        ["keys", "backup", "keys.backup"], ["keys", "backup", "--decline"],
+        ["keys", "backup", "keys.backup"], ["keys", "backup", "--decline"], ["snapshot", "create", "snapshots"],
     ):  # fmt: skip
         assert tally(*act, text='"d"').code == 0, act
 
@@ -297,8 +313,13 @@ KINDS = {kind for kind, _ in REGISTRY} - set(NEVER_APPENDED) - set(NOT_LISTED)
 
 def test_every_kind_of_event_comes_from_python(tmp_path: Path) -> None:
     """Each registered kind of event is appended by a verb of Memory."""
-    with Memory.temporary() as memory:
-        acts_in_python(memory, tmp_path / "backup")
+    store, keys = tmp_path / "store", tmp_path / "keys"
+    with Memory.open(store, keys=keys, model="none") as memory:
+        acts_in_python(memory, tmp_path)
+        older = memory.snapshot(tmp_path / "snapshots").path
+    Memory.restore_snapshot(older, store, over=True, keys=keys)
+    Memory.recover(store, reason="an older copy", keys=keys)
+    with Memory.open(store, keys=keys, model="none") as memory:
         assert {row.kind for row in memory.log(limit=1000)} == KINDS
 
 
@@ -306,6 +327,9 @@ def test_every_kind_of_event_comes_from_the_command_line(store: Tally, monkeypat
     """Each registered kind of event is appended by a command."""
     monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse battery")
     acts_typed(store)
+    (older,) = store("snapshot", "create", "snapshots", "--json").document["snapshots"]
+    assert store("snapshot", "restore", older["snapshot"], "--over").code == 0
+    assert store("recover", "--reason", "an older copy").code == 0
     rows = store("log", "--limit", "1000", "--json").document["events"]
     assert {row["kind"] for row in rows} == KINDS - set(ONLY_PYTHON)
 
