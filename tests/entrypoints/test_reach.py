@@ -231,13 +231,13 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
     act("keys", "restore", "keys.backup")
     shutil.copytree(project / ".tallystick", project / "damaged")
     flip(project / "damaged" / "log.db", b"memory.forgotten")
-    act("-C", "damaged", "salvage", "--out", "saved")
     (taken,) = act("snapshot", "create", "snapshots")["snapshots"]
     act("snapshot", "list", "snapshots")
     act("snapshot", "rotate", "snapshots")
     act("snapshot", "restore", taken["snapshot"], "--over")
     act("recover", "--reason", "an older copy")
     act("take-over")
+    act("-C", "damaged", "salvage", "--out", "saved")
     return done
 
 
