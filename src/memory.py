@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -414,27 +415,26 @@ class Memory:
         """What is there, where it lies, and whether it is clean."""
         with self._opened.in_use():
             views = self._opened.recalling()
-            search = self._opened.searching()
-            model = search.model if search else "none"
-            missing = 0
-            if search is not None:
-                search.follow(views)
-                missing = search.wait(0)
+            model, missing = self._opened.model(), self._opened.missing_vectors(views)
             kept = self._opened.temporary is None
             return status(self._opened.installation, views, model, missing, kept=kept)
 
-    def embed(self, progress: Callable[[int], None] = lambda _missing: None) -> int:
-        """Make every missing vector now, instead of in the background. Returns how many memories have one by that."""
+    def embed(self, progress: Callable[[int], None] = lambda _missing: None, *, seconds: float | None = None) -> int:
+        """Make the vectors that are missing now, instead of in the background; for at most so many seconds.
+
+        Returns how many were made. `progress` is told how many are still missing.
+        """
         with self._opened.in_use():
             search = self._opened.searching()
             if search is None:
                 return 0
             search.follow(self._opened.recalling())
             first = missing = search.wait(0)
-            while missing:
+            ends = None if seconds is None else monotonic() + seconds
+            while missing and (ends is None or monotonic() < ends):
                 progress(missing)
                 missing = search.wait(0.2)
-            return first
+            return first - missing
 
     # ---- the keys
 

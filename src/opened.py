@@ -19,6 +19,7 @@ from .events.installation import Installation, stamp
 from .events.log import Log
 from .projections import memories
 from .projections.record import Record, fold
+from .projections.vector import wanted
 from .projections.vector_cache import VectorCache
 from .projections.views import RECALL, ScratchViews, Views, ViewsInForce
 from .queries import lookup
@@ -116,6 +117,24 @@ class OpenStore:
                 self._cache = VectorCache(self.installation)
                 self._search = VectorSearch(self._cache, embedder, self.log)
             return self._search
+
+    def model(self) -> str:
+        """The name of the embedding model, without loading it; `none` where there is none."""
+        from .projections.embedding import name_of  # noqa: PLC0415  as above
+
+        return name_of(self._model)
+
+    def missing_vectors(self, views: Views) -> int:
+        """How many memories have no vector yet, without loading the model; 0 where there is none to make them."""
+        if self.model() == "none":
+            return 0
+        cache = self._cache or VectorCache(self.installation)
+        try:
+            with views.reading() as cursor:
+                return len(wanted(cursor) - cache.keys())
+        finally:
+            if cache is not self._cache:
+                cache.close()
 
     # ---- opening and closing
 

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from tallystick import Memory, Recall, Why
 from tallystick.entrypoints import git_history
-from tallystick.entrypoints.output import Column, Rows, fitted, minute, one_line, short
+from tallystick.entrypoints.output import Column, Rows, laid_out, minute, one_line, short
 from tallystick.errors import LogDamaged, TallystickError
 from tallystick.events.driver import Datastore, File
 from tallystick.events.envelope import payload_hash, read_entry, sign_entry
@@ -102,7 +102,8 @@ class Show:
 
     def table(self, columns: Sequence[Column], rows: Rows) -> None:
         """A table."""
-        self.console.print(fitted(columns, rows))
+        for line in laid_out(columns, rows, self.console.width):
+            self.console.print(line)
 
     def bar(self) -> Progress:
         """A progress bar that stays when it is full; nothing in a pipe."""

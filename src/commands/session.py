@@ -14,6 +14,7 @@ from ..events.installation import Installation
 from ..events.kinds import Event
 
 PATIENCE_SECONDS = 10.0
+WORD = "It is one word of small letters, digits, - and _, beginning with a letter, 32 at most"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Kind = TypeVar("Kind", bound=Event)
@@ -79,4 +80,5 @@ def _refuse_naive(moment: datetime, field: str) -> int:
 def _explanation(error: ValidationError) -> str:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
-    return f"{field}: {first['msg']} (it was {first['input']!r:.80}). Give another value; nothing was stored."
+    wrong = WORD if first["type"] == "string_pattern_mismatch" else first["msg"]
+    return f"{field}: {wrong} (it was {first['input']!r:.80}). Give another value; nothing was stored."

@@ -80,10 +80,12 @@ def store_many(session: Session, wishes: Sequence[Stored], echoes: Echoes) -> li
 
 
 def _command(row: Mapping[str, Any]) -> Store:
-    try:
-        return Store(**row)
-    except TypeError as error:
-        raise Refused(f"That is not a field of a memory ({error}). Give one of {field_names()}.") from error
+    unknown = [name for name in row if name not in Store.__dataclass_fields__]
+    if unknown:
+        raise Refused(f"{unknown[0]} is not a field of a memory. Give one of {field_names()}.")
+    if "text" not in row:
+        raise Refused("There is no text to store. Give one, as `text`.")
+    return Store(**row)
 
 
 def field_names() -> str:

@@ -45,6 +45,16 @@ def outcome(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What each row came to, in order. Rows count from 1."""
+    return {"rows": [{"row": n, **outcome(each), "reason": each.reason} for n, each in enumerate(outcomes, 1)]}
+
+
+def receipt(receipt: str) -> dict[str, Any]:
+    """The receipt of what was put on record."""
+    return {"receipt": receipt}
+
+
 def record(found: Record) -> dict[str, Any]:
     """A memory, whole."""
     stored = found.stored
@@ -65,6 +75,7 @@ def record(found: Record) -> dict[str, Any]:
         "importance": stored.importance,
         "confidence": stored.confidence,
         "recorded_at": instant(stored.recorded_at),
+        "revised_at": instant(found.revised_at),
         "occurred_at": instant(stored.occurred_at),
         "valid_from": instant(stored.valid_from),
         "expires_at": instant(stored.expires_at),
@@ -73,10 +84,14 @@ def record(found: Record) -> dict[str, Any]:
         "trust": stored.trust,
         "metadata": stored.metadata,
         "derived_from": list(stored.derived_from),
+        "links": [{"kind": link.kind, "to": link.to} for link in found.links],
+        "pinned": found.pinned,
+        "protected": found.protected,
         "reinforced": found.reinforced,
         "superseded_by": found.superseded_by,
         "forgotten_for": found.forgotten_for,
         "revision": found.revision,
+        "provenance": dict(found.provenance),
         "position": found.position,
     }
 
@@ -167,7 +182,7 @@ def keys_backed_up(made: KeyBackup) -> dict[str, Any]:
 
 def backup_declined(position: int) -> dict[str, Any]:
     """A backup of keys that was declined."""
-    return {"declined": True, "position": position}
+    return {"declined": True, "position": position, "file": None, "id": None, "digest": None}
 
 
 def keys_restored(restored: RestoredKeys) -> dict[str, Any]:
@@ -194,6 +209,12 @@ def imported(result: tuple[Imported, int]) -> dict[str, Any]:
     found, vectors = result
     refused = [{"commit": commit, "reason": reason} for commit, reason in found.refused]
     return {"new": found.new, "known": found.known, "refused": refused, "vectors": vectors}
+
+
+def embedded(made: tuple[int, str]) -> dict[str, Any]:
+    """How many vectors were made, and by which model."""
+    vectors, model = made
+    return {"vectors": vectors, "model": model}
 
 
 def failed(error: Exception) -> dict[str, Any]:

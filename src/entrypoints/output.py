@@ -8,17 +8,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 SHORT_DIGITS = 12
 PATIENCE_SECONDS = 1.0
+LEAST_WIDE = 24
+"""Columns of a terminal that the wide column of a table needs beside the others."""
 
 Progress = Callable[[str, int, int], None]
 
+_GAP = "  "
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What could move a terminal's cursor, colour it, or turn text around: C0 and C1 controls but tab and line feed,
 # lone surrogates, and the marks of bidirectional text.
@@ -26,11 +28,16 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 class Column(NamedTuple):
-    """One column of a table. The wide one takes the room that is left, and on a terminal is cut to it."""
+    """One column of a table.
+
+    The wide one takes the room that is left, and on a terminal is cut to it. Where that is too little the `spare`
+    ones go, the highest number first; then the wide one gets a line of its own below each row.
+    """
 
     heading: str
     right: bool = False
     wide: bool = False
+    spare: int = 0
 
 
 Rows = Sequence[Sequence[str]]
@@ -57,11 +64,9 @@ class Screen:
                 self.say(f"{name:<{width}}  {one_line(value)}")
 
     def table(self, columns: Sequence[Column], rows: Rows) -> None:
-        """A table with headings, one line to a row."""
-        if self._console is None:
-            _print_aligned(columns, rows)
-        else:
-            self._console.print(fitted(columns, rows))
+        """A table with headings, one line to a row; on a narrow terminal two."""
+        for n, line in enumerate(laid_out(columns, rows, self._console.width if self._console else None)):
+            self.say(line, style="" if n else "bold")
 
 
 def visible(text: str) -> str:
@@ -155,30 +160,57 @@ def _console(*, stderr: bool) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
-def _print_aligned(columns: Sequence[Column], rows: Rows) -> None:
+def laid_out(columns: Sequence[Column], rows: Rows, width: int | None) -> list[str]:
+    """A table as lines: whole, or fitted to a terminal of this width."""
     lines = [[column.heading for column in columns], *([one_line(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
-    for line in lines:
-        cells = [c.rjust(w) if column.right else c.ljust(w) for c, w, column in zip(line, widths, columns, strict=True)]
-        print("  ".join(cells).rstrip())
+    widths = [max(cell_len(line[n]) for line in lines) for n in range(len(columns))]
+    shown, below = list(range(len(columns))), False
+    if width is not None:
+        shown, below = _fitting(columns, widths, width)
+    laid = []
+    for number, line in enumerate(lines):
+        beside = [n for n in shown if not (below and columns[n].wide)]
+        laid.append(_cut(_GAP.join(_aligned(line[n], widths[n], columns[n]) for n in beside).rstrip(), width))
+        laid += [_cut(_GAP + line[n], width) for n in shown if n not in beside and number and line[n]]
+    return laid
 
 
-def fitted(columns: Sequence[Column], rows: Rows) -> Table:
-    """A table that fits a terminal: only the wide column is cut."""
-    from rich.table import Table  # noqa: PLC0415  pipes and programs do without it
-    from rich.text import Text  # noqa: PLC0415
+def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> tuple[list[int], bool]:
+    """Which columns fit beside each other, and whether the wide one has to go below."""
+    every = range(len(columns))
+    for below in (False, True):
+        least = [
+            0 if below and c.wide else min(w, LEAST_WIDE) if c.wide else w for c, w in zip(columns, widths, strict=True)
+        ]
+        for most_spare in sorted({column.spare for column in columns}, reverse=True):
+            shown = [n for n in every if columns[n].spare <= most_spare]
+            beside = [least[n] for n in shown if least[n]]
+            if sum(beside) + len(_GAP) * (len(beside) - 1) <= width:
+                return shown, below
+    return [n for n in every if not columns[n].spare], True
 
-    cells = [[one_line(cell) for cell in row] for row in rows]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for n, column in enumerate(columns):
-        width = max([len(column.heading), *(len(row[n]) for row in cells)])
-        justify: Literal["left", "right"] = "right" if column.right else "left"
-        table.add_column(
-            column.heading, justify=justify, no_wrap=not column.wide, min_width=0 if column.wide else width
-        )
-    for row in cells:
-        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
-    return table
+
+def _aligned(cell: str, width: int, column: Column) -> str:
+    space = " " * (width - cell_len(cell))
+    return space + cell if column.right else cell + space
+
+
+def _cut(line: str, width: int | None) -> str:
+    if width is None or cell_len(line) <= width:
+        return line
+    kept = line
+    while cell_len(kept) >= width:
+        kept = kept[: min(len(kept) - 1, width)]
+    return f"{kept}…"
+
+
+def cell_len(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len as measured  # noqa: PLC0415  most tables are ASCII
+
+    return measured(text)
 
 
 def _as_json(value: Any) -> str:

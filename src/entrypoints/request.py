@@ -105,13 +105,13 @@ class Request:
         finally:
             installation.abandon()
 
-    def replay(self, keys: str | None = None) -> Rebuilt:
+    def replay(self, reason: str | None = None, keys: str | None = None) -> Rebuilt:
         """Rebuild every view of the store, whatever state they are in, and put the new ones in force."""
         from ..memory import Memory  # noqa: PLC0415  as above
 
         settings = self.settings()
         self.bar.show("rebuilding the views", 0, 0)
-        return Memory.replay(settings.path, keys=keys or settings.keys, actor=settings.actor)
+        return Memory.replay(settings.path, keys=keys or settings.keys, actor=settings.actor, reason=reason or "replay")
 
     def restore(self, snapshot: Path, out: Path | None) -> PutBack:
         """Put a snapshot into an empty directory, or over the store."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .output import Column, Screen, instant, minute, short
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..commands.recover import Recovery
+    from ..events.kinds import Event
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
     from ..memory import Recall
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
     from .request import Created, PutBack
 
 DIGEST_DIGITS = 16
-REFUSALS_SHOWN = 20
+ROWS_SHOWN = 20
+_SHOWN_ELSEWHERE = {"recorded_at", "actor", "via", "nonce", "parents", "command_id"}
+NO_MODEL = "there is no embedding model, so recall goes by words; `pip install 'tallystick[all]'` brings one"
 
 
 def created(screen: Screen, made: Created) -> None:
-    """A new store, where its keys went, and what they are worth."""
+    """A new store, where its keys went, what they are worth, and how to go on."""
     screen.facts(
         {
             "store": str(made.store),
@@ -44,21 +48,57 @@ def created(screen: Screen, made: Created) -> None:
     screen.say(
         "Losing the keys loses the memories: nobody can make new ones. Back them up: `tallystick keys backup FILE`."
     )
+    screen.say('Go on with `tallystick store "TEXT"`, then `tallystick recall "QUESTION"`.')
+
+
+_CAME = {
+    "stored": "",
+    "reinforced": ": this text was there, and counts once more",
+    "revised": ": `tallystick history` shows every version",
+    "forgotten": ": nobody recalls it any more; `tallystick restore` brings it back",
+    "restored": ": it is recalled again",
+    "linked": ": `tallystick get` shows its links",
+    "unlinked": ": the link is gone",
+    "protected": ": nothing changes it; `tallystick protect --off` lifts that",
+    "unprotected": ": it can be changed again",
+    "pinned": ": it is part of every context of its namespace; `tallystick pin --off` takes it out",
+    "unpinned": ": it is no longer part of every context",
+}
+"""What a person is told of an outcome, beside the memory's id."""
 
 
 def outcome(screen: Screen, outcome: Outcome) -> None:
     """What came of a command that changes a memory, and the memory's id."""
-    match outcome.status:
-        case "reinforced":
-            screen.say(f"reinforced {outcome.id}: this text was there, and counts once more")
-        case "superseded":
-            screen.say(f"superseded {outcome.id}: takes the place of {short(outcome.superseded_id or '')}")
-        case "forgotten":
-            screen.say(f"forgot {outcome.id}: nobody recalls it any more; `tallystick restore` brings it back")
-        case "restored":
-            screen.say(f"restored {outcome.id}: it is recalled again")
-        case _:
-            screen.say(f"stored {outcome.id}")
+    said = _CAME.get(outcome.status, "")
+    if outcome.superseded_id:
+        said = f": takes the place of {short(outcome.superseded_id)}"
+    again = " (this command id was carried out before)" if outcome.repeated else ""
+    screen.say(f"{outcome.status} {outcome.id}{said}{again}")
+
+
+def outcomes(screen: Screen, outcomes: Sequence[Outcome]) -> None:
+    """What each row came to: all of a few; of many those that were refused, and how many came to what."""
+    numbered = list(enumerate(outcomes, 1))
+    if len(outcomes) > ROWS_SHOWN:
+        numbered = [row for row in numbered if row[1].status == "refused"]
+    columns = (Column("row", right=True), Column("outcome"), Column("id"), Column("why", wide=True))
+    rows = [(str(n), _came(each), short(each.id) or "-", each.reason or "") for n, each in numbered[:ROWS_SHOWN]]
+    if rows:
+        screen.table(columns, rows)
+        screen.say()
+    if len(numbered) > ROWS_SHOWN:
+        screen.say(f"and {len(numbered) - ROWS_SHOWN} more that were refused: --json names them all")
+    counts = Counter(_came(each) for each in outcomes)
+    screen.say(", ".join(f"{number:,} {status}" for status, number in counts.items()) or "there was nothing to store")
+
+
+def _came(outcome: Outcome) -> str:
+    return "there already" if outcome.repeated else outcome.status
+
+
+def receipt(screen: Screen, receipt: str) -> None:
+    """The receipt of what was put on record."""
+    screen.say(f"on record, receipt {receipt}")
 
 
 def recalled(screen: Screen, recall: Recall) -> None:
@@ -68,7 +108,7 @@ def recalled(screen: Screen, recall: Recall) -> None:
             (str(rank), f"{hit.score:.2f}", short(hit.id), _when(hit.record), hit.text)
             for rank, hit in enumerate(recall, 1)
         ]
-        columns = (Column("#", right=True), Column("score", right=True), Column("id"), Column("when (UTC)"))
+        columns = (Column("#", right=True), Column("score", right=True), Column("id"), Column("when (UTC)", spare=1))
         screen.table((*columns, Column("text", wide=True)), rows)
     else:
         screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
@@ -91,13 +131,24 @@ def record(screen: Screen, found: Record) -> None:
             "subject": stored.subject or "",
             "key": stored.key or "",
             "tags": ", ".join(stored.tags),
-            "thread": stored.thread or "",
+            "thread": _thread(found),
             "importance": f"{stored.importance:g}",
+            "confidence": "" if stored.confidence is None else f"{stored.confidence:g}",
             "recorded": instant(stored.recorded_at) or "",
+            "revised": instant(found.revised_at) or "",
             "occurred": instant(stored.occurred_at) or "",
+            "valid from": instant(stored.valid_from) or "",
             "expires": instant(stored.expires_at) or "",
-            "reinforced": str(found.reinforced or ""),
+            "evidence": ", ".join(stored.evidence),
+            "label": stored.label or "",
+            "trust": stored.trust or "",
             "metadata": ", ".join(f"{name}={value}" for name, value in stored.metadata.items()),
+            "derived from": " ".join(leaf.hex() for leaf in stored.derived_from),
+            "links": ", ".join(f"{link.kind} {short(link.to)}" for link in found.links),
+            "pinned": "yes: part of every context" if found.pinned else "",
+            "protected": "yes: nothing changes it" if found.protected else "",
+            "reinforced": str(found.reinforced or ""),
+            "revision": f"{found.revision}{_written(found)}",
         }
     )
     screen.say()
@@ -107,11 +158,11 @@ def record(screen: Screen, found: Record) -> None:
 def history(screen: Screen, events: Sequence[LoggedEvent]) -> None:
     """Every event of a memory, oldest first."""
     columns = (
-        Column("position", right=True),
+        Column("position", right=True, spare=2),
         Column("when (UTC)"),
         Column("event"),
-        Column("claimed by"),
-        Column("signed by"),
+        Column("claimed by", spare=1),
+        Column("signed by", spare=3),
         Column("what", wide=True),
     )
     screen.table(columns, [_event_row(logged) for logged in events])
@@ -136,7 +187,7 @@ def explained(screen: Screen, why: Why) -> None:
     if not why.hits:
         screen.say("It found nothing.")
         return
-    stages = tuple(Column(stage, right=True) for stage in recalled.stages)
+    stages = tuple(Column(stage, right=True, spare=min(n, 1)) for n, stage in enumerate(recalled.stages))
     rows = [
         (str(hit.rank), *(_score(hit.scores[s]) for s in recalled.stages), short(hit.record.id), hit.record.text)
         for hit in why.hits
@@ -152,11 +203,11 @@ def log(screen: Screen, rows: Sequence[AuditRow]) -> None:
     """The newest events of both logs, newest first."""
     columns = (
         Column("when (UTC)"),
-        Column("log"),
-        Column("position", right=True),
+        Column("log", spare=4),
+        Column("position", right=True, spare=3),
         Column("event"),
-        Column("stream"),
-        Column("claimed by"),
+        Column("stream", spare=2),
+        Column("claimed by", spare=1),
         Column("namespace", wide=True),
     )
     cells = [
@@ -175,26 +226,46 @@ def status(screen: Screen, found: Status) -> None:
         screen.say(f"  note: {note}")
     screen.facts(
         {
-            "store": found.store,
+            "memories": ", ".join(f"{n:,} {name}" for name, n in found.memories.items()) or "none yet",
+            "namespaces": ", ".join(f"{name} ({n:,})" for name, n in found.namespaces.items()) or "none yet",
+            "on record": ", ".join(f"{n:,} in the {name} log" for name, n in found.logs.items()),
+            "by meaning": _by_meaning(found),
+            "store": f"{found.store} ({sum(found.bytes.values()) / 1e6:.1f} MB)",
             "keys": found.keys,
-            "mark": found.mark,
-            "memories": ", ".join(f"{n} {name}" for name, n in found.memories.items()) or "none",
-            "namespaces": ", ".join(f"{name} ({n})" for name, n in found.namespaces.items()) or "none",
-            "entries": ", ".join(f"{n} in the {name} log" for name, n in found.logs.items()),
-            "views": f"{found.views}{_behind(found.behind)}",
-            "vectors": f"{found.missing_vectors} missing" if found.missing_vectors else "all made",
-            "model": found.model,
-            "on disk": f"{sum(found.bytes.values()) / 1e6:.1f} MB",
-            "checked": found.checked,
+            "mark": "" if found.mark.startswith(found.keys) else found.mark,
+            "root key": found.root,
+            "checked": CHECKED.get(found.checked, found.checked),
         }
     )
+
+
+CHECKED = {
+    "new": "what was appended since the last time; `tallystick verify` checks everything",
+    "structure": "every entry, since the files had changed; `tallystick verify` checks the signatures too",
+}
+"""What was checked when the store was opened."""
+
+
+def _by_meaning(found: Status) -> str:
+    """Whether memories are found by meaning, and what it takes."""
+    if found.model == "none":
+        return f"no: {NO_MODEL}"
+    if found.missing_vectors:
+        return f"yes, but for {found.missing_vectors:,}: the next recall or `tallystick embed` makes their vectors"
+    return f"yes, with the model {found.model}"
 
 
 def keys(screen: Screen, found: KeyList) -> None:
     """The keys of a store, where they are, and the public root key."""
     screen.facts({"store": found.store, "keys": found.place, **{f"{k.name} key": k.public for k in found.keys}})
     screen.say()
-    columns = (Column("key"), Column("state"), Column("id"), Column("use"), Column("where", wide=True))
+    columns = (
+        Column("key"),
+        Column("state"),
+        Column("id", spare=1),
+        Column("use", spare=2),
+        Column("where", wide=True),
+    )
     screen.table(columns, [(key.name, key.state, key.id or "-", key.use, key.where) for key in found.keys])
 
 
@@ -227,9 +298,9 @@ def verified(screen: Screen, report: Report) -> None:
     columns = (
         Column("log"),
         Column("entries", right=True),
-        Column("signatures", right=True),
-        Column("payloads opened", right=True),
-        Column("checkpoints", right=True),
+        Column("signatures", right=True, spare=1),
+        Column("payloads opened", right=True, spare=2),
+        Column("checkpoints", right=True, spare=3),
         Column("root", wide=True),
     )
     rows = [
@@ -240,7 +311,7 @@ def verified(screen: Screen, report: Report) -> None:
     if report.views:
         screen.say()
         views = [(name, digest[:DIGEST_DIGITS], "yes") for name, digest in report.views.items()]
-        screen.table((Column("view"), Column("digest"), Column("equal to a rebuild")), views)
+        screen.table((Column("view"), Column("digest", spare=1), Column("equal to a rebuild")), views)
     screen.say()
     unchecked = "; signatures and payloads were not checked" if report.depth == "structure" else ""
     screen.say(f"verified: everything checked is right{unchecked}", style="bold green")
@@ -259,7 +330,8 @@ def rebuilt(screen: Screen, found: Rebuilt) -> None:
         before = found.before.get(name)
         equal = "-" if before is None else "yes" if before == after else "NO"
         rows.append((name, (before or "unreadable")[:DIGEST_DIGITS], after[:DIGEST_DIGITS], equal))
-    screen.table((Column("view"), Column("digest before"), Column("digest after"), Column("equal")), rows)
+    columns = (Column("view"), Column("digest before", spare=2), Column("digest after", spare=1), Column("equal"))
+    screen.table(columns, rows)
     screen.say()
     if found.before == found.after:
         screen.say("equal: the views are what the log adds up to", style="bold green")
@@ -280,10 +352,19 @@ def imported(screen: Screen, result: tuple[Imported, int]) -> None:
             "vectors made": str(vectors),
         }
     )
-    for commit, reason in found.refused[:REFUSALS_SHOWN]:
+    for commit, reason in found.refused[:ROWS_SHOWN]:
         screen.say(f"  {short(commit)}  {reason}")
-    if len(found.refused) > REFUSALS_SHOWN:
-        screen.say(f"  and {len(found.refused) - REFUSALS_SHOWN} more: --json names them all")
+    if len(found.refused) > ROWS_SHOWN:
+        screen.say(f"  and {len(found.refused) - ROWS_SHOWN} more: --json names them all")
+
+
+def embedded(screen: Screen, made: tuple[int, str]) -> None:
+    """How many vectors were made."""
+    vectors, model = made
+    if model == "none":
+        screen.say(f"no vectors were made: {NO_MODEL}")
+    else:
+        screen.say(f"{vectors:,} vectors made with the model {model}: none is missing")
 
 
 def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
@@ -298,12 +379,24 @@ def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
     )
 
 
-def _what(event: object) -> str:
-    """What a person wants to know of an event beyond its kind."""
-    by = getattr(event, "by", None)
-    if isinstance(by, bytes):
-        return f"by {short(by)}"
-    return getattr(event, "text", None) or getattr(event, "reason", None) or ""
+def _what(event: Event) -> str:
+    """What a person wants to know of an event beyond its kind: its text, its reason, or what it says of what."""
+    body = event.model_dump(exclude_defaults=True, exclude=_SHOWN_ELSEWHERE)
+    if "namespace" in body:  # it was stored: what else it says is what `get` is for
+        return str(body["text"])
+    said = [_said(name, value) for name, value in body.items()]
+    return "; ".join(said)
+
+
+def _said(name: str, value: object) -> str:
+    if name in ("text", "reason"):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"{name} {short(value)}"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    listed = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"{name.replace('_', ' ')} {listed}"
 
 
 def _when(found: Record) -> str:
@@ -317,9 +410,15 @@ def _reason(found: Record) -> str:
     return f": {found.forgotten_for}" if found.forgotten_for else ""
 
 
-def _behind(behind: Mapping[str, int]) -> str:
-    late = [f"{name} {events} events behind" for name, events in behind.items() if events]
-    return f" ({', '.join(late)})" if late else ""
+def _thread(found: Record) -> str:
+    place = found.stored.place
+    return (found.stored.thread or "") + ("" if place is None else f", place {place}")
+
+
+def _written(found: Record) -> str:
+    """Which revision wrote each field that is no longer as it was stored."""
+    written = ", ".join(f"{name} by revision {revision}" for name, revision in found.provenance.items())
+    return f" ({written})" if written else ""
 
 
 def _score(score: float | None) -> str:

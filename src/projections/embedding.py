@@ -172,6 +172,13 @@ def resolve_embedder(model: str | None) -> Embedder | None:
     return OnnxEmbedder(folder)
 
 
+def name_of(model: str | None) -> str:
+    """What `resolve_embedder` would load, by name: `none` where there is nothing, the folder where it is one's own."""
+    if model in (None, "auto"):
+        return OFFLINE_MODEL if _offline_folder() else "none"
+    return str(model)
+
+
 def _offline_folder() -> Path | None:
     """Where the `offline-models` extra keeps its model, or None if a part of the extra is not installed.
 

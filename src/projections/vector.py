@@ -54,6 +54,11 @@ def changed_after(cursor: Any, position: int) -> Iterator[Wanted]:
     return (Wanted(*row) for row in rows)
 
 
+def wanted(cursor: Any) -> set[tuple[bytes, bytes]]:
+    """What there is to have a vector of: each memory's stream, and the hash of the text it is found by."""
+    return set(cursor.execute("SELECT stream, input FROM vector WHERE input IS NOT NULL").fetchall())
+
+
 def document_of(record: Record) -> str:
     """The text that stands for a memory in the embedding space: its author, where known, and its words."""
     return f"{record.stored.author}: {record.text}" if record.stored.author else record.text

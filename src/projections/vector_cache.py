@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
+from typing import Any
 
 from ..errors import KeysMissing, Unavailable, ViewsDamaged
 from ..events.driver import Datastore, File
@@ -31,11 +31,11 @@ class VectorCache:
         if installation.keys is None:
             raise KeysMissing("The vectors are encrypted: they open with this store's keys only. Supply them.")
         path = installation.derived / FILE
-        if installation.derived != installation.path:
-            _copy(installation, path)
+        there = [] if installation.derived == installation.path else _rows_of(installation)
         self._datastore = Datastore(File(path, ViewsDamaged, installation.keys.views, durable=False))
         with self._datastore.transaction(commit=True) as cursor:
             cursor.execute(_SCHEMA)
+            cursor.executemany("INSERT OR IGNORE INTO vector VALUES (?, ?, ?, ?, ?)", there)
 
     def find(self, space: str, asked: Collection[Key]) -> dict[Key, bytes]:
         """The vectors that were made already, of those asked for: one by one, or in one scan where many are."""
@@ -43,6 +43,10 @@ class VectorCache:
             rows = self._datastore.rows("SELECT stream, input, value FROM vector WHERE space = ?", (space,))
             return {(stream, document): value for stream, document, value in rows if (stream, document) in asked}
         return {key: row[0] for key in asked for row in self._datastore.rows(_ONE, (space, *key))}
+
+    def keys(self) -> set[Key]:
+        """What there is a vector of, in whatever space."""
+        return set(self._datastore.rows("SELECT stream, input FROM vector"))
 
     def put(self, space: str, stream: bytes, document: bytes, vector: bytes, runtime: str) -> None:
         """Keep the vector of a document of a memory, and say which runtime made it."""
@@ -60,17 +64,17 @@ class VectorCache:
         self._datastore.close()
 
 
-def _copy(installation: Installation, target: Path) -> None:
-    """Take over the vectors of a store that is only read, where they can be read; the others are made again."""
+def _rows_of(installation: Installation) -> list[tuple[Any, ...]]:
+    """The vectors of a store that is only read, where they can be read; the others are made again."""
     source = installation.path / FILE
-    if target.exists() or not source.exists():
-        return
+    if not source.exists():
+        return []
     assert installation.keys is not None
     datastore = Datastore(File(source, ViewsDamaged, installation.keys.views, read_only=True))
     try:
-        datastore.rows("VACUUM INTO ?", (str(target),))
+        return datastore.rows("SELECT space, stream, input, value, runtime FROM vector")
     except (ViewsDamaged, Unavailable):
-        delete(target)
+        return []
     finally:
         datastore.close()
 

@@ -150,7 +150,9 @@ def _dense(search: Search | None, views: Views, question: Question) -> tuple[Sco
         found = search.search(question.text, candidates, POOL)
     except ModelMissing as error:
         return {}, (f"the embedding model failed, found by words alone: {error}",)
-    degraded = (f"{missing} with no vector yet: found by words alone",) if missing else ()
+    degraded = (
+        (f"{missing} with no vector yet, found by words alone: `tallystick embed` makes them now",) if missing else ()
+    )
     return {number: _rounded(score) for number, score in found}, degraded
 
 

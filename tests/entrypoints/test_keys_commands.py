@@ -128,7 +128,7 @@ def test_the_passphrase_can_be_in_the_environment(
 def test_a_backup_can_be_declined_on_the_record(store: Tally) -> None:
     """With a reason; status is clean after it."""
     done = store("keys", "backup", "--decline", "--reason", "a throwaway", "--json").document
-    assert done == {"declined": True, "position": 1}
+    assert done == {"declined": True, "position": 1, "file": None, "id": None, "digest": None}
     assert store("status").out.startswith("clean\n")
     assert "declined" in store("keys", "backup", "--decline").out
     assert "keys.backup_declined" in store("log").out

@@ -122,3 +122,24 @@ def test_without_keys_there_is_no_cache(store: Path) -> None:
         VectorCache(auditor)
     auditor.abandon()
     assert not (store / FILE).exists()
+
+
+def test_a_store_that_is_only_read_has_its_vectors(store: Path) -> None:
+    """Opened to be read, a store finds the vectors that were made, and what is put is not written to it."""
+    written = Installation.open(store, store.parent / "keys")
+    cache = VectorCache(written)
+    cache.put("s", STREAM, DOCUMENT, b"vector", "runtime")
+    cache.close()
+    written.abandon()
+    before = (store / FILE).read_bytes()
+    installation = Installation.read(store, store.parent / "keys", None)
+    installation.derived = store.parent / "derived"
+    installation.derived.mkdir()
+    cache = VectorCache(installation)
+    cache.put("s", STREAM, b"other", b"more", "runtime")
+    assert cache.find("s", {(STREAM, DOCUMENT), (STREAM, b"other")}) == {
+        (STREAM, DOCUMENT): b"vector", (STREAM, b"other"): b"more"
+    }  # fmt: skip
+    cache.close()
+    installation.abandon()
+    assert (store / FILE).read_bytes() == before

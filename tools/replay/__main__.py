@@ -43,7 +43,7 @@ def replay(
     """
     events = _verified(request, keys)
     started = time.perf_counter()
-    rebuilt = _compared(request, keys) if compare else request.replay(keys)
+    rebuilt = _compared(request, keys) if compare else request.replay(keys=keys)
     request.answer(Replayed(rebuilt, events, time.perf_counter() - started), _document, _table)
     if rebuilt.before != rebuilt.after:
         raise typer.Exit(1)

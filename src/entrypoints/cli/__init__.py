@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from . import bringing, keeping, keys, making, proving, reading, writing
+from . import bringing, changing, keeping, keys, making, proving, reading, writing
 from .verb import At
 
 app = typer.Typer(
     name="tallystick",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -51,5 +50,5 @@ def root(
     context.obj = at
 
 
-for room in (making, writing, reading, proving, keeping, keys, bringing):
+for room in (making, writing, changing, reading, proving, keeping, keys, bringing):
     room.join(app)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .. import documents, git_history, tables
-from ..output import Progress
 from ..request import Request
+from .proving import make_vectors
 from .verb import Model, Namespace, verb
-
-if TYPE_CHECKING:
-    from ...memory import Memory
 
 importing = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -42,21 +39,10 @@ def import_git(
             memory, commits, namespace, lambda done: request.bar.show("storing commits", done, total)
         )
     with request.memory(model=model) as memory:
-        vectors = _embed(memory, request.bar.show)
+        vectors = make_vectors(memory, request.bar.show)
     request.answer((imported, vectors), documents.imported, tables.imported)
     if imported.refused:
         raise typer.Exit(1)
-
-
-def _embed(memory: Memory, tell: Progress) -> int:
-    most = 0
-
-    def missing(vectors: int) -> None:
-        nonlocal most
-        most = max(most, vectors)
-        tell("making vectors", most - vectors, most)
-
-    return memory.embed(missing)
 
 
 def join(app: typer.Typer) -> None:

@@ -20,11 +20,13 @@ def init(
         Path | None, typer.Argument(metavar="DIRECTORY", help="Where; else .tallystick.", show_default=False)
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option(help="What this project's memories are stored under.", show_default=False)
+        str | None,
+        typer.Option(metavar="NAME", help="What this project's memories are stored under.", show_default=False),
     ] = None,
     keys: Annotated[
         str | None,
         typer.Option(
+            metavar="PLACE",
             help="Where its keys go: a directory, or `keyring`; `env` has them. Else your own key directory.",
             show_default=False,
         ),

@@ -1,4 +1,4 @@
-"""The commands that prove and mend."""
+"""The commands that prove, mend and complete."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import documents, tables
+from ..output import Progress
 from ..request import Request
-from .verb import verb
+from .verb import Model, Reason, verb
 
 if TYPE_CHECKING:
+    from ...memory import Memory
     from ...queries.verify import Depth
 
 KEY_BYTES = 32
@@ -56,15 +58,38 @@ def _key(digits: str) -> bytes:
 
 
 @verb
-def replay(request: Request) -> None:
+def replay(request: Request, reason: Reason = None) -> None:
     """Rebuild every view from the log.
 
     The way back when a view is damaged or gone. The new views are put in force, and that is put on record.
     """
-    request.answer(request.replay(), documents.rebuilt, tables.rebuilt)
+    request.answer(request.replay(reason), documents.rebuilt, tables.rebuilt)
+
+
+@verb
+def embed(request: Request, model: Model = None) -> None:
+    """Make the vectors that are missing.
+
+    By them memories are found by meaning. A recall makes them as well, for three seconds at most.
+    """
+    with request.memory(model=model) as memory:
+        made = make_vectors(memory, request.bar.show), memory.status().model
+    request.answer(made, documents.embedded, tables.embedded)
+
+
+def make_vectors(memory: Memory, tell: Progress, seconds: float | None = None) -> int:
+    """Make the vectors that are missing, for so long at most, and tell how far it is. Returns how many were made."""
+    most = 0
+
+    def missing(vectors: int) -> None:
+        nonlocal most
+        most = max(most, vectors)
+        tell("making vectors", most - vectors, most)
+
+    return memory.embed(missing, seconds=seconds)
 
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (verify, replay):
+    for command in (verify, replay, embed):
         app.command()(command)

@@ -8,17 +8,25 @@ import typer
 
 from .. import documents, tables
 from ..request import Request
+from .proving import make_vectors
 from .verb import Identifier, Model, reading
+
+EMBEDDING_SECONDS = 3.0
+"""How long a recall makes vectors that are missing before it answers."""
 
 
 @reading
 def recall(
     request: Request,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
-    limit: Annotated[int, typer.Option(min=1, help="How many memories at most.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many memories at most.")] = 10,
     namespace: Annotated[
         list[str] | None,
-        typer.Option(help="Where to look, instead of the project's namespace. Can be repeated.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Where to look, instead of the project's namespace. Can be repeated.",
+            show_default=False,
+        ),
     ] = None,
     model: Model = None,
 ) -> None:
@@ -27,6 +35,7 @@ def recall(
     Ends with the receipt, which names the signed event that says what was asked and what was answered.
     """
     with request.memory(model=model) as memory:
+        make_vectors(memory, request.bar.show, seconds=EMBEDDING_SECONDS)
         found = memory.recall(query, limit=limit, namespaces=namespace)
     request.answer(found, documents.recalled, tables.recalled)
 
@@ -65,7 +74,9 @@ def why(
 
 
 @reading
-def log(request: Request, limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20) -> None:
+def log(
+    request: Request, limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many events at most.")] = 20
+) -> None:
     """Show who did what when, newest first, over both logs."""
     with request.memory() as memory:
         rows = memory.log(limit=limit)
@@ -74,7 +85,7 @@ def log(request: Request, limit: Annotated[int, typer.Option(min=1, help="How ma
 
 @reading
 def status(request: Request) -> None:
-    """Show what is there, where it lies, and whether it is clean."""
+    """Show what is there, and whether it is clean."""
     with request.memory() as memory:
         found = memory.status()
     request.answer(found, documents.status, tables.status)

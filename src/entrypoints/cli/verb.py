@@ -36,8 +36,14 @@ Until = Annotated[
     ),
 ]
 Identifier = Annotated[str, typer.Argument(metavar="ID", help="A memory's id, or the beginning of it.")]
-Reason = Annotated[str | None, typer.Option(help="Why. It is put on record.", show_default=False)]
-Namespace = Annotated[str | None, typer.Option(help="Instead of the project's namespace.", show_default=False)]
+Reason = Annotated[str | None, typer.Option(metavar="REASON", help="Why. It is put on record.", show_default=False)]
+CommandId = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Names this command: repeated, it changes nothing.", show_default=False),
+]
+Namespace = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Instead of the project's namespace.", show_default=False)
+]
 Model = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="`auto`, `none`, or the folder of an ONNX model.", show_default=False),

@@ -1,99 +1,128 @@
-"""The commands that change memories."""
+"""The commands that store memories, and give them other values."""
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...errors import Refused
 from .. import documents, tables
 from ..request import Request
-from .verb import Identifier, Namespace, Reason, verb
+from ..rows import read_rows, read_text
+from .fields import CHANGED, SHARED, STORED, THREAD, takes
+from .proving import make_vectors
+from .verb import Identifier, Namespace, verb
+
+if TYPE_CHECKING:
+    from ...commands.outcome import Outcome
+    from ...memory import Memory
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of JSON lines; - or nothing: standard input.")]
+STANDARD_INPUT = Path("-")
+BY_A_PERSON = {"source": "human"}
 
 
 @verb
-def store(  # noqa: PLR0913  a command's options are its parameters
+@takes(*STORED)
+def store(
     request: Request,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text; - reads it from standard input.")],
-    tag: Annotated[list[str] | None, typer.Option(help="A tag. Can be repeated.", show_default=False)] = None,
-    key: Annotated[
-        str | None, typer.Option(help="What it is the value of: it takes an older value's place.", show_default=False)
-    ] = None,
-    kind: Annotated[str, typer.Option(help="What kind of memory it is.")] = "note",
-    source: Annotated[str, typer.Option(help="human, agent, tool, consolidated or imported.")] = "human",
-    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
-    author: Annotated[str | None, typer.Option(help="Who wrote it.", show_default=False)] = None,
-    subject: Annotated[str | None, typer.Option(help="Whose data it is.", show_default=False)] = None,
-    thread: Annotated[str | None, typer.Option(help="The conversation it is a turn of.", show_default=False)] = None,
-    occurred_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it happened: 2026-05-08T13:56:00Z.", show_default=False)
-    ] = None,
-    expires_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="From when on it is not recalled.", show_default=False)
-    ] = None,
-    command_id: Annotated[
-        str | None, typer.Option(help="Names this command: repeated, it changes nothing.", show_default=False)
-    ] = None,
-    meta: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Metadata. Can be repeated.", show_default=False)
-    ] = None,
+    fields: dict[str, Any],
     namespace: Namespace = None,
 ) -> None:
-    """Store a text. It is signed and on the disk when this ends."""
-    fields: dict[str, Any] = {
-        "tags": tag or [],
-        "key": key,
-        "kind": kind,
-        "source": source,
-        "importance": importance,
-        "author": author,
-        "subject": subject,
-        "thread": thread,
-        "occurred_at": occurred_at,
-        "expires_at": expires_at,
-        "command_id": command_id,
-        "metadata": dict(_pair(pair) for pair in meta or []),
-    }
+    """Store a text. It is signed and on the disk when this ends.
+
+    Its source is `human` where nothing is said.
+    """
+    text = read_text(text)
     with request.memory(namespace=namespace) as memory:
-        outcome = memory.store(_standard_input() if text == "-" else text, **fields)
+        outcome = memory.store(text, **BY_A_PERSON | fields)
     request.answer(outcome, documents.outcome, tables.outcome)
 
 
-def _pair(pair: str) -> tuple[str, str]:
-    name, equals, value = pair.partition("=")
-    if not (name and equals):
-        raise typer.BadParameter(f"{pair!r} is not NAME=VALUE.", param_hint="--meta")
-    return name, value
+@verb
+@takes(*SHARED, THREAD)
+def store_many(
+    request: Request, fields: dict[str, Any], rows: File = STANDARD_INPUT, namespace: Namespace = None
+) -> None:
+    """Store many memories in one transaction.
+
+    All are on the disk when this ends, or none is there. Each line is a text in quotes, or an object, such as
+    {"text": ..., "tags": [...], "occurred_at": ...}, with the fields that `get --json` shows. The options are for
+    every line that says nothing else. A line that a rule says no to is refused and keeps no other from being stored;
+    then this ends with 1.
+    """
+    read = read_rows(rows)
+    request.bar.show(f"storing {len(read):,} memories", 0, 0)
+    with request.memory(namespace=namespace) as memory:
+        _complete(request, memory, memory.store_many(read, **fields))
 
 
-def _standard_input() -> str:
+@verb
+@takes(*SHARED)
+def store_conversation(
+    request: Request,
+    fields: dict[str, Any],
+    thread: Annotated[str, typer.Option(metavar="NAME", help="The conversation's name.")],
+    turns: File = STANDARD_INPUT,
+    preceding: Annotated[int, typer.Option(min=0, metavar="N", help="How many turns of it came before these.")] = 0,
+    namespace: Namespace = None,
+) -> None:
+    """Store the turns of a conversation, in order.
+
+    Each is found by its own words and by those around it. Each line is a turn: a text in quotes, or an object with
+    `text` (or `content`), `author` (or `role`, `speaker`) and other fields. Stored again, a conversation changes
+    nothing, so one that broke off goes on. A place that holds another text is refused; then this ends with 1.
+    """
+    read = read_rows(turns)
+    request.bar.show(f"storing {len(read):,} turns", 0, 0)
+    with request.memory(namespace=namespace) as memory:
+        outcomes = memory.store_conversation(read, thread=thread, preceding=preceding, **fields)
+        _complete(request, memory, outcomes)
+
+
+def _complete(request: Request, memory: Memory, outcomes: Sequence[Outcome]) -> None:
+    """Make the vectors as well, since the model is loaded once for all; and say what was stored, come what may."""
     try:
-        return sys.stdin.buffer.read().decode().removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise Refused(
-            f"What came on standard input is not UTF-8 ({error.reason} at byte {error.start}). Give UTF-8."
-        ) from error
+        make_vectors(memory, request.bar.show)
+    finally:
+        request.answer(outcomes, documents.outcomes, tables.outcomes)
+    if any(outcome.status == "refused" for outcome in outcomes):
+        raise typer.Exit(1)
 
 
 @verb
-def forget(request: Request, identifier: Identifier, reason: Reason = None) -> None:
-    """Retract a memory: nobody recalls it any more. It is kept, and can be restored."""
-    with request.memory() as memory:
-        outcome = memory.forget(identifier, reason=reason)
-    request.answer(outcome, documents.outcome, tables.outcome)
+@takes(*CHANGED)
+def revise(
+    request: Request,
+    identifier: Identifier,
+    fields: dict[str, Any],
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The new text; - reads it from standard input.", show_default=False),
+    ] = None,
+    if_revision: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Only while the memory is at this revision.", show_default=False),
+    ] = None,
+) -> None:
+    """Give some fields of a memory other values.
 
-
-@verb
-def restore(request: Request, identifier: Identifier, reason: Reason = None) -> None:
-    """Bring a forgotten memory back."""
+    Every version is kept: see `history`. What is given takes the place of what was there: --meta of all metadata,
+    --evidence of all evidence. Tags come and go one by one.
+    """
+    if text is not None:
+        fields = {"text": read_text(text), **fields}
+    if not fields.keys() - {"reason", "command_id"}:
+        raise typer.BadParameter("Name at least one field and its new value, such as --text TEXT.")
     with request.memory() as memory:
-        outcome = memory.restore(identifier, reason=reason)
+        outcome = memory.revise(identifier, if_revision=if_revision, **fields)
     request.answer(outcome, documents.outcome, tables.outcome)
 
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (store, forget, restore):
+    for command in (store, store_many, store_conversation, revise):
         app.command()(command)
