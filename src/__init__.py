@@ -4,6 +4,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
+    from .commands.arrive import Arrivals
     from .commands.back_up_keys import KeyBackup, RestoredKeys
     from .commands.outcome import Outcome
     from .commands.rebuild import Rebuilt
@@ -22,6 +23,7 @@ if typing.TYPE_CHECKING:
     from .queries.why import Because, Why
 
 __all__ = [
+    "Arrivals",
     "AuditRow",
     "Because",
     "Hit",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "Arrivals": "commands.arrive",
     "AuditRow": "projections.audit",
     "Because": "queries.why",
     "Hit": "queries.recall",

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from . import mending
+from .commands.arrive import Arrivals, arrive
 from .commands.back_up_keys import KeyBackup, RestoredKeys, back_up_keys, decline_key_backup, restore_keys
 from .commands.change import Wish
 from .commands.conversation import chunks, rows_of
@@ -44,6 +45,7 @@ from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
+from .queries.export import export, write
 from .queries.key_list import KeyList, list_keys
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.status import Status, status
@@ -395,6 +397,34 @@ class Memory:
             for logged in page:
                 with self._opened.in_use():
                     yield logged
+
+    def export(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda _done, _of: None) -> int:
+        """Write every memory, whole, to a file of JSON lines that `import_` reads. Returns how many there are.
+
+        Versions, links, and what was forgotten or superseded included; it is in clear. An older file of that name is
+        replaced once the new one is on the disk. `progress` is told events written, and of how many. On record.
+        """
+        with self._opened.in_use():
+            log, session = self._opened.log, self._opened.session
+            tip = log.follow()
+            self._opened.access.exported(0, tip.size - 1)
+            lines = export(log, tip, session.now(), session.actor)
+            return write(Path(path), lines, lambda position: progress(position, tip.size - 1))
+
+    def import_(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda _done, _of: None) -> Arrivals:
+        """Bring in the memories of a file that `export` has written, 500 in a transaction, each with its whole life.
+
+        What the file tells is kept as its claim: here the importer acted. Imported again it changes nothing; what is
+        known here stands, and what was forgotten stays so. A row that a rule says no to goes to a file beside it, with
+        the reason, and keeps no other from coming in. `progress` is told bytes read, and of how many.
+        """
+
+        def done(read: int, of: int) -> None:
+            self._opened.follow()
+            progress(read, of)
+
+        with self._opened.in_use():
+            return arrive(self._opened.session, Path(path), self._opened.pinned, done)
 
     def log(self, *, limit: int = 20) -> list[AuditRow]:
         """The newest events of both logs, newest first: who did what when, without any text."""

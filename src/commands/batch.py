@@ -10,6 +10,7 @@ from ..events.claims import Claim, Release, command_tag, content_tag, essence, k
 from ..events.kinds import Event, Reinforced, Stored, Superseded
 from ..events.log import Append
 from ..events.mapper import NEXT, Draft
+from ..events.portable import done_under
 from ..projections.record import Record, fold
 from .change import held_tags, refuse_protected
 from .outcome import Came, Outcome, refused
@@ -178,12 +179,13 @@ class Batch:
             self._require_same(row, before, came.id)
             return came._replace(repeated=True)
         holder, position = self._held[tag]
-        done = self._log.event_at(position)
-        then = fold(self._log.events_of(holder, upto=done.header.revision))
-        if then is None or not isinstance(done.event, Stored | Reinforced):
+        logged = self._log.event_at(position)
+        done = done_under(logged.event, row.stored.command_id)
+        then = fold(self._log.events_of(holder, upto=logged.header.revision))
+        if then is None or not isinstance(done, Stored | Reinforced):
             raise Refused(f"The command id {row.stored.command_id!r} was used for something else. Give another one.")
-        self._require_same(row, then.stored, then.id)
-        if isinstance(done.event, Reinforced):
+        self._require_same(row, done if isinstance(done, Stored) else then.stored, then.id)
+        if isinstance(done, Reinforced):
             return Outcome("reinforced", then.id, position, repeated=True)
         older = self._superseded_with(holder, position)
         return Outcome("superseded" if older else "stored", then.id, position, older, repeated=True)

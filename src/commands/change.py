@@ -9,6 +9,7 @@ from ..errors import Busy, Claimed, NotFound, Refused, RevisionConflict
 from ..events.claims import Claim, Release, command_tag, content_tag, key_tag
 from ..events.kinds import Event, Forgotten, Linked, Pinned, Protected, Restored, Revised, Stored, Unlinked
 from ..events.log import Append, Log
+from ..events.portable import done_under
 from ..projections.record import Record, fold
 from .outcome import Came, Outcome
 from .session import Session, attempts
@@ -102,7 +103,7 @@ def _done_before(session: Session, wish: Wish, record: Record) -> Outcome | None
     if found is None:
         return None
     stream, position = found
-    came = _came_of(session.installation.memory.event_at(position).event)
+    came = _came_of(done_under(session.installation.memory.event_at(position).event, wish.command_id))
     if stream != record.stream or came is None:
         raise Refused(
             f"The command id {wish.command_id!r} was used for something else, the memory {stream.hex()}. "

@@ -50,7 +50,7 @@ class Session(NamedTuple):
         try:
             return kind(recorded_at=self.now(), actor=self.actor, via=dict(self.via), **fields)
         except ValidationError as error:
-            raise Refused(_explanation(error)) from error
+            raise Refused(explanation(error)) from error
 
 
 def attempts() -> Iterator[int]:
@@ -77,7 +77,8 @@ def _refuse_naive(moment: datetime, field: str) -> int:
     raise Refused(f"{field}: {moment} has no time zone. Add one: 2026-05-08T13:56:00Z or +02:00.")
 
 
-def _explanation(error: ValidationError) -> str:
+def explanation(error: ValidationError) -> str:
+    """What is wrong with a value, in one line."""
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
     wrong = WORD if first["type"] == "string_pattern_mismatch" else first["msg"]

@@ -10,10 +10,12 @@ from .output import instant
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..commands.arrive import Arrivals
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..commands.recover import Recovery
+    from ..events.kinds import Event
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
     from ..memory import Recall
@@ -90,6 +92,7 @@ def record(found: Record) -> dict[str, Any]:
         "reinforced": found.reinforced,
         "superseded_by": found.superseded_by,
         "forgotten_for": found.forgotten_for,
+        "imported": None if found.imported is None else found.imported._asdict(),
         "revision": found.revision,
         "provenance": dict(found.provenance),
         "position": found.position,
@@ -122,8 +125,22 @@ def event(logged: LoggedEvent) -> dict[str, Any]:
         "signed_by": header.key,
         "root": header.root,
         "leaf": logged.leaf,
-        "body": logged.event.model_dump(exclude_defaults=True, exclude=_SAID_ELSEWHERE),
+        "body": _body(logged.event),
     }
+
+
+def _body(event: Event) -> dict[str, Any]:
+    """What was signed; of an import, what its file tells as the events they are told to be."""
+    from ..events.kinds import Imported  # noqa: PLC0415  pydantic; --help needs none of it
+    from ..events.portable import told  # noqa: PLC0415
+
+    body = event.model_dump(exclude_defaults=True, exclude=_SAID_ELSEWHERE)
+    if isinstance(event, Imported):
+        claims = [(each, told(each).model_dump(exclude_defaults=True)) for each in event.events]
+        body["events"] = [
+            {"id": each.id, "kind": each.kind, "schema": each.version, "body": claim} for each, claim in claims
+        ]
+    return body
 
 
 def history(events: Sequence[LoggedEvent]) -> dict[str, Any]:
@@ -215,6 +232,19 @@ def embedded(made: tuple[int, str]) -> dict[str, Any]:
     """How many vectors were made, and by which model."""
     vectors, model = made
     return {"vectors": vectors, "model": model}
+
+
+def arrived(result: tuple[Arrivals, int]) -> dict[str, Any]:
+    """What an export brought, and how many vectors were made after it."""
+    found, vectors = result
+    refusals = None if found.refusals is None else str(found.refusals)
+    return {**found._asdict(), "refusals": refusals, "vectors": vectors}
+
+
+def exported(result: tuple[Path, int]) -> dict[str, Any]:
+    """What was written where."""
+    path, memories = result
+    return {"path": str(path), "memories": memories}
 
 
 def failed(error: Exception) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from .output import Column, Screen, instant, minute, short
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..commands.arrive import Arrivals
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
@@ -127,6 +128,7 @@ def record(screen: Screen, found: Record) -> None:
             "kind": stored.kind,
             "source": stored.source,
             "claimed by": stored.actor,
+            "imported": _imported(found),
             "author": stored.author or "",
             "subject": stored.subject or "",
             "key": stored.key or "",
@@ -367,6 +369,26 @@ def embedded(screen: Screen, made: tuple[int, str]) -> None:
         screen.say(f"{vectors:,} vectors made with the model {model}: none is missing")
 
 
+def arrived(screen: Screen, result: tuple[Arrivals, int]) -> None:
+    """What an export brought, and where its refused rows are."""
+    found, vectors = result
+    screen.facts(
+        {
+            "new": str(found.new),
+            "updated": str(found.updated),
+            "known": str(found.known),
+            "refused": f"{found.refused}, with reasons in {found.refusals}" if found.refused else "0",
+            "vectors made": str(vectors),
+        }
+    )
+
+
+def exported(screen: Screen, result: tuple[Path, int]) -> None:
+    """How many memories were written, and where."""
+    path, memories = result
+    screen.say(f"wrote {memories:,} memories to {path}: in clear, so keep it as you keep the store")
+
+
 def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
     header, event = logged.header, logged.event
     return (
@@ -382,6 +404,8 @@ def _event_row(logged: LoggedEvent) -> tuple[str, ...]:
 def _what(event: Event) -> str:
     """What a person wants to know of an event beyond its kind: its text, its reason, or what it says of what."""
     body = event.model_dump(exclude_defaults=True, exclude=_SHOWN_ELSEWHERE)
+    if "through" in body:
+        return f"came in from an export, where it began as {short(body['memory'])}"
     if "namespace" in body:  # it was stored: what else it says is what `get` is for
         return str(body["text"])
     said = [_said(name, value) for name, value in body.items()]
@@ -402,6 +426,11 @@ def _said(name: str, value: object) -> str:
 def _when(found: Record) -> str:
     stored = found.stored
     return minute(stored.recorded_at if stored.occurred_at is None else stored.occurred_at)
+
+
+def _imported(found: Record) -> str:
+    told = found.imported
+    return "" if told is None else f"it began as {short(told.memory)}, the file says by {told.actor} ({told.source})"
 
 
 def _reason(found: Record) -> str:

@@ -188,6 +188,45 @@ class Pinned(Event):
     on: bool
 
 
+class Told(BaseModel):
+    """One event of an imported history as its file tells it: its id, kind, schema and canonical body."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: StreamId
+    kind: str
+    version: Annotated[int, Field(ge=1)]
+    body: bytes
+
+
+class Named(BaseModel):
+    """A memory that an imported history points to: what it is called here, and where and as what it began."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    here: StreamId
+    origin: Hash
+    memory: StreamId
+
+
+class Imported(Event):
+    """A memory came in from an export, or more of it: what the file tells happened, vouched for by nobody here.
+
+    `origin` and `memory` say in which log it began, and as which stream; `through` is the log that was exported.
+    `yields_to` is the memory that held its text or key here already.
+    """
+
+    KIND: ClassVar[str] = "memory.imported"
+
+    namespace: Name
+    origin: Hash
+    memory: StreamId
+    through: Hash
+    events: Annotated[tuple[Told, ...], Field(min_length=1)]
+    others: tuple[Named, ...] = ()
+    yields_to: StreamId | None = None
+
+
 class NamespaceRenamed(Event):
     """What was and will be stored under `old` belongs to the namespace `new`, which may have memories of its own."""
 
@@ -349,6 +388,7 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
         Unlinked,
         Protected,
         Pinned,
+        Imported,
         NamespaceRenamed,
         ViewsRebuilt,
         KeysBackedUp,

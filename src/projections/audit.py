@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..events.kinds import Recalled, Stored
+from ..events.kinds import Imported, Recalled, Stored
 from ..events.mapper import LoggedEvent
 from .view import Page, digest_of
 
@@ -59,7 +59,7 @@ def latest(cursor: Any, limit: int) -> list[AuditRow]:
 
 def _row(log: str, logged: LoggedEvent) -> AuditRow:
     header, event = logged.header, logged.event
-    namespace = event.namespace if isinstance(event, Stored) else ""
+    namespace = event.namespace if isinstance(event, Stored | Imported) else ""
     if isinstance(event, Recalled):
         namespace = " ".join(event.namespaces)
     return AuditRow(

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from ..events.kinds import (
     Event,
     Forgotten,
+    Imported,
     Linked,
     Pinned,
     Protected,
@@ -21,6 +22,7 @@ from ..events.kinds import (
     Unlinked,
 )
 from ..events.mapper import LoggedEvent
+from ..events.portable import told
 
 Status = Literal["current", "forgotten", "superseded"]
 
@@ -43,13 +45,35 @@ class Link(NamedTuple):
     to: bytes
 
 
+class Arrival(NamedTuple):
+    """How a memory came in from an export: where and as what it began, and who the file says stored it.
+
+    `through` is the log that was exported. What is told here is a claim of the file, never an act in this store.
+    """
+
+    origin: bytes
+    memory: bytes
+    through: bytes
+    actor: str
+    source: str
+
+
+class _Place(NamedTuple):
+    """Where an event stands."""
+
+    stream: bytes
+    revision: int
+    position: int
+    leaf: bytes
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Record:
     """A materialised memory: what it says now, and what has happened to it.
 
     `stored` holds each field as it is after the last revision; `provenance` the revision that wrote it, for those
     that are no longer the first. `revision`, `position` and `leaf` are those of the last event that was folded,
-    `text_position` is where the text stands in the memory log.
+    `text_position` is where the text stands in the memory log. `imported` says how it came in from an export.
     """
 
     stream: bytes
@@ -67,6 +91,7 @@ class Record:
     pinned: bool = False
     links: tuple[Link, ...] = ()
     provenance: Mapping[str, int] = field(default_factory=dict)
+    imported: Arrival | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.id[:12]}, {self.status}, {self.text[:60]!r})"
@@ -113,27 +138,50 @@ def fold(events: Sequence[LoggedEvent], record: Record | None = None) -> Record 
     None where the stream is no memory.
     """
     for logged in events:
-        record = _after(record, logged)
+        header = logged.header
+        record = _after(record, logged.event, _Place(header.stream, header.revision, header.position, logged.leaf))
         if record is None:
             return None
     return record
 
 
-def _after(record: Record | None, logged: LoggedEvent) -> Record | None:
-    event, header = logged.event, logged.header
+def would_be(record: Record | None, event: Imported, stream: bytes) -> Record:
+    """The memory as it will be after an import that has no place in the log yet."""
+    return _imported(record, event, _Place(stream, 0 if record is None else record.revision + 1, -1, b""))
+
+
+def _after(record: Record | None, event: Event, place: _Place) -> Record | None:
+    if isinstance(event, Imported):
+        return _imported(record, event, place)
     if isinstance(event, Stored):
-        return Record(header.stream, event, header.position, header.revision, header.position, logged.leaf)
+        return Record(place.stream, event, place.position, place.revision, place.position, place.leaf)
     if record is None:
         return None
     at = replace(
         record,
-        revision=header.revision,
-        position=header.position,
-        leaf=logged.leaf,
+        revision=place.revision,
+        position=place.position,
+        leaf=place.leaf,
         status=status_after(record.status, event),
     )
     changes = _CHANGES.get(type(event))
     return at if changes is None else replace(at, **changes(at, event))
+
+
+def _imported(record: Record | None, event: Imported, place: _Place) -> Record:
+    """What the file tells, as told; but who acted here is the importer, and what was judged elsewhere counts not."""
+    arrival = None if record is None else record.imported
+    for each in event.events:
+        record = _after(record, told(each), place)
+        assert record is not None  # an import begins with what was stored
+    assert record is not None
+    if arrival is None:
+        arrival = Arrival(event.origin, event.memory, event.through, record.stored.actor, record.stored.source)
+    here = {"actor": event.actor, "via": event.via, "source": "imported", "trust": None, "screening": ()}
+    record = replace(record, stored=record.stored.model_copy(update=here), imported=arrival)
+    if event.yields_to is None:
+        return record
+    return replace(record, status="superseded", superseded_by=event.yields_to)
 
 
 def _revised(record: Record, event: Revised) -> dict[str, Any]:

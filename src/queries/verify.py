@@ -10,10 +10,11 @@ from ..events.checkpoint import BadNote, Checkpoint, open_note
 from ..events.claims import command_tag, content_tag, key_tag
 from ..events.entries import START
 from ..events.installation import Installation
-from ..events.kinds import LogCreated, Revised, Stored
+from ..events.kinds import Imported, LogCreated, Revised, Stored
 from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..events.merkle import Frontier
+from ..events.portable import told
 from ..projections.record import Status, fold, status_after
 from ..projections.vector_cache import VectorCache
 from ..projections.views import ViewsInForce, building
@@ -134,8 +135,20 @@ class _Holdings:
             self._memories[stream] = holder._replace(status=status_after(holder.status, event))
         if event.command_id is not None and stream in self._memories:
             self._commands[command_tag(self._index, self._memories[stream].namespace, event.command_id)] = stream
+        if isinstance(event, Imported):
+            self._take_import(stream, logged.header.revision, event)
         if isinstance(event, Revised):
             self._revised[stream] = logged.header.revision
+
+    def _take_import(self, stream: bytes, revision: int, event: Imported) -> None:
+        """What came in holds what it told of as long as nobody here held it."""
+        record = fold(self._log.events_of(stream, upto=revision))
+        assert record is not None
+        self._memories[stream] = _Holder(record.namespace, self._tags(record.stored), record.status)
+        for each in event.events:
+            tag = command_tag(self._index, record.namespace, told(each).command_id)
+            if tag:
+                self._commands.setdefault(tag, stream)
 
     def _tags(self, stored: Stored) -> tuple[bytes, ...]:
         return tuple(tag for tag in (content_tag(self._index, stored), key_tag(self._index, stored)) if tag)
