@@ -47,6 +47,7 @@ from .projections.views import TRAIL
 from .queries import lookup
 from .queries.export import export, write
 from .queries.key_list import KeyList, list_keys
+from .queries.markdown import write_markdown
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.status import Status, status
 from .queries.verify import Depth, Progress, Report, quiet, verify
@@ -398,18 +399,30 @@ class Memory:
                 with self._opened.in_use():
                     yield logged
 
-    def export(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda _done, _of: None) -> int:
+    def export(
+        self,
+        path: str | Path,
+        *,
+        markdown: bool = False,
+        progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> int:
         """Write every memory, whole, to a file of JSON lines that `import_` reads. Returns how many there are.
 
         Versions, links, and what was forgotten or superseded included; it is in clear. An older file of that name is
-        replaced once the new one is on the disk. `progress` is told events written, and of how many. On record.
+        replaced once the new one is on the disk. With `markdown` a new folder, for people: a file for each namespace,
+        with what is current. `progress` is told events gone through, and of how many. On record.
         """
         with self._opened.in_use():
             log, session = self._opened.log, self._opened.session
             tip = log.follow()
             self._opened.access.exported(0, tip.size - 1)
-            lines = export(log, tip, session.now(), session.actor)
-            return write(Path(path), lines, lambda position: progress(position, tip.size - 1))
+
+            def tell(position: int) -> None:
+                progress(position, tip.size - 1)
+
+            if markdown:
+                return write_markdown(Path(path), log, tip, tell)
+            return write(Path(path), export(log, tip, session.now(), session.actor), tell)
 
     def import_(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda _done, _of: None) -> Arrivals:
         """Bring in the memories of a file that `export` has written, 500 in a transaction, each with its whole life.

@@ -21,13 +21,14 @@ from rich.text import Text
 
 from tallystick import Memory, Recall, Why
 from tallystick.entrypoints import git_history
-from tallystick.entrypoints.output import Column, Rows, laid_out, minute, one_line, short
+from tallystick.entrypoints.output import Column, Rows, laid_out, minute, short
 from tallystick.errors import LogDamaged, TallystickError
 from tallystick.events.driver import Datastore, File
 from tallystick.events.envelope import payload_hash, read_entry, sign_entry
 from tallystick.events.installation import Installation
 from tallystick.events.merkle import Frontier, leaf_hash
 from tallystick.events.signing import SeedSigner
+from tallystick.visible import one_line
 
 MOST_COMMITS = 500
 FEWEST_COMMITS = 3

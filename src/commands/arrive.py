@@ -77,17 +77,13 @@ class _Import:
         """Import line by line; yields up to where the file is read, after each portion."""
         line: Line | None = None
         for line in lines(file):
-            try:
-                row = parse(line)
-                if not self._through:
-                    self._through = exported_log(row)
-                else:
-                    yield from self._take(line, row)
-            except Refused as error:
-                if not self._through:
-                    raise
-                self._rows += 1
-                self.refusals.add(line.number, str(error), line.raw)
+            row = self._parsed(line)
+            if row is None:
+                continue
+            if self._through:
+                yield from self._take(line, row)
+            else:
+                self._through = exported_log(row)
         if line is None:
             raise Refused("This file is empty. Write one with `tallystick export`.")
         yield from self._flush(line.upto)
@@ -97,8 +93,19 @@ class _Import:
                 line.number, f"The file is not whole: it {said}, and {self._rows:,} were read. Export it anew.", b""
             )
 
+    def _parsed(self, line: Line) -> dict[str, Any] | None:
+        """The row on a line; None where it is refused. Nothing can be made of a file whose first line is."""
+        try:
+            return parse(line)
+        except Refused as error:
+            if not self._through:
+                raise
+            self._rows += 1
+            self.refusals.add(line.number, str(error), line.raw)
+            return None
+
     def _take(self, line: Line, row: dict[str, Any]) -> Iterator[int]:
-        if set(row) == {"end"}:
+        if set(row) == {"end"} and type(row["end"]) is int:
             self._end = row["end"]
             return
         name = str(row.get("memory"))

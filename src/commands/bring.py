@@ -67,6 +67,7 @@ class _Rows:
 
     def __init__(self, session: Session, through: bytes, pinned: PinnedIn) -> None:
         self._session = session
+        self._index = session.index_key
         self._log: Log = session.installation.memory
         self._through = through
         self._pinned_before = pinned
@@ -118,7 +119,7 @@ class _Rows:
             parents=() if before is None else (before.leaf,),
         )
         after = would_be(before, event, stream)
-        tags = (command_tag(self._session.index_key, after.namespace, told.events[n].command_id) for n in fresh)
+        tags = (command_tag(self._index, after.namespace, told.events[n].command_id) for n in fresh)
         return _Wanted(event, before, after, tuple(tag for tag in tags if tag is not None))
 
     def _local(self, began: Began) -> bytes:
@@ -129,7 +130,7 @@ class _Rows:
 
     def _nonce(self, began: Began) -> bytes:
         """Keyed, so that nobody else can tell which stream a memory will get."""
-        mac = hashlib.blake2b(key=self._session.index_key, digest_size=16, person=b"tally.imported")
+        mac = hashlib.blake2b(key=self._index, digest_size=16, person=b"tally.imported")
         mac.update(began.origin + began.memory)
         return mac.digest()
 
@@ -178,7 +179,7 @@ class _Rows:
         return self._log.opening(wanted.stream, event.model_copy(update={"nonce": nonce}))
 
     def _tags(self, record: Record) -> tuple[bytes, ...]:
-        return held_tags(self._session.index_key, record.stored) if record.status == "current" else ()
+        return held_tags(self._index, record.stored) if record.status == "current" else ()
 
 
 def _namespace(told: Life, before: Record | None) -> str:

@@ -101,7 +101,8 @@ def life(row: Mapping[str, Any], local: Local) -> Life:
         try:
             event_id, event = _event(each, lambda name: _named(name, local, others))
         except Refused as error:
-            raise Refused(f"Event {number} of {len(written)}: {error}") from error
+            reason = f"Event {number} of {len(written)}: {error}"
+            raise Refused(reason) from error
         if event_id in read:
             raise Refused(f"Event {number} has the id of an earlier one. Give each its own.")
         read[event_id] = event

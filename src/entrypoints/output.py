@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..visible import one_line, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,9 +23,6 @@ Progress = Callable[[str, int, int], None]
 
 _GAP = "  "
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What could move a terminal's cursor, colour it, or turn text around: C0 and C1 controls but tab and line feed,
-# lone surrogates, and the marks of bidirectional text.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Column(NamedTuple):
@@ -67,16 +65,6 @@ class Screen:
         """A table with headings, one line to a row; on a narrow terminal two."""
         for n, line in enumerate(laid_out(columns, rows, self._console.width if self._console else None)):
             self.say(line, style="" if n else "bold")
-
-
-def visible(text: str) -> str:
-    """The text with whatever a terminal would obey instead of show written out, such as \\x1b."""
-    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
-
-
-def one_line(text: str) -> str:
-    """The text on one line, safe to show."""
-    return visible(" ".join(text.split()))
 
 
 def short(identifier: bytes | str) -> str:

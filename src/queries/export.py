@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..errors import Refused
 from ..events.entries import Tip
 from ..events.kinds import Imported, Stored, Superseded
 from ..events.log import Log
@@ -18,6 +20,8 @@ from ..events.portable import Began, document, footer, header, told
 ROW_BYTES = 16 << 20
 """From this size on, what else is told of a memory stands in a further row."""
 REMEMBERED = 4096
+BEGINNING = b'{"tallystick":"export"'
+"""What an export begins with."""
 
 
 class Line(NamedTuple):
@@ -47,10 +51,12 @@ def export(log: Log, tip: Tip, at: int, actor: str) -> Iterator[Line]:
 def write(path: Path, lines: Iterable[Line], tell: Callable[[int], None]) -> int:
     """Write the lines to a file that only its owner can read; returns how many memories they tell of.
 
-    `tell` is told up to which position of the log. The file is there when it is whole.
+    The file is there when it is whole. `tell` is told up to which position of the log. Raises Refused where there is
+    something that is no export.
     """
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
+    target = path.resolve()
+    _require_export(target)
+    part = beside(target)
     memories = 0
     try:
         with open(
@@ -61,10 +67,26 @@ def write(path: Path, lines: Iterable[Line], tell: Callable[[int], None]) -> int
                 tell(position)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        part.replace(target)
     finally:
         part.unlink(missing_ok=True)
     return memories
+
+
+def beside(path: Path) -> Path:
+    """Where to write what will have this name when it is whole."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+
+
+def _require_export(path: Path) -> None:
+    if not path.exists():
+        return
+    beginning = b""
+    if path.is_file():
+        with path.open("rb") as file:
+            beginning = file.read(len(BEGINNING))
+    if beginning != BEGINNING:
+        raise Refused(f"{path} is there already and is no export. Name another file.")
 
 
 def lives(log: Log, last: int) -> Iterator[tuple[LoggedEvent, list[LoggedEvent]]]:

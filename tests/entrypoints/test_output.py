@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.entrypoints.output import Column, Screen, cell_len, instant, laid_out, minute, one_line, short, visible
+from tallystick.entrypoints.output import Column, Screen, cell_len, instant, laid_out, minute, short
+from tallystick.visible import one_line, visible
 
 
 @given(st.text())

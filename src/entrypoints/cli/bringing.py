@@ -81,15 +81,18 @@ def import_git(
 @verb
 def export(
     request: Request,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; an older export there is replaced.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; an older export there is replaced.")],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="A new folder of Markdown files for people instead, of what is current.")
+    ] = False,
 ) -> None:
     """Write every memory, whole, to a file that `tallystick import` reads.
 
     What was forgotten or superseded is part of it. The file is in clear: keep it as you keep the store.
     """
     with request.memory(model="none") as memory:
-        count = memory.export(file, progress=lambda done, of: request.bar.show("exporting", done, of))
-    request.answer((file, count), documents.exported, tables.exported)
+        count = memory.export(path, markdown=markdown, progress=lambda n, of: request.bar.show("exporting", n, of))
+    request.answer((path, count), documents.exported, tables.exported)
 
 
 def join(app: typer.Typer) -> None:

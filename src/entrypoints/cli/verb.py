@@ -13,8 +13,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ...errors import TallystickError
+from ...visible import one_line
 from .. import documents
-from ..output import Bar, one_line, print_document
+from ..output import Bar, print_document
 from ..request import Request
 
 At = Annotated[
