@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def act(name: str, size: int, folder: Path) -> dict[str, float]:
     """Do one act and say what it cost."""
     store = "there" if name in ("store", "export") else "here"
     with Memory.open(folder / store, keys=folder / f"{store}-keys", model="none") as memory:
-        acts = {
+        acts: dict[str, Callable[[], object]] = {
             "store": lambda: fill(memory, size),
             "export": lambda: memory.export(folder / "out.jsonl"),
             "import": lambda: memory.import_(folder / "out.jsonl"),
