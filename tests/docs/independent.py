@@ -358,21 +358,40 @@ def verify_claims(store: Store, opened: list[tuple[Header, Any]]) -> None:
     current: set[bytes] = set()
     expected: dict[bytes, bytes] = {}
     for header, body in opened:
-        if header.kind == "memory.stored":
-            memories[header.stream] = body
-        if header.kind == "memory.revised":
-            memories[header.stream] = revised(memories[header.stream], body)
-        if header.kind in ("memory.stored", "memory.restored"):
-            current.add(header.stream)
-        if header.kind in ("memory.forgotten", "memory.superseded"):
-            current.discard(header.stream)
-        if header.stream in memories and "command_id" in body:
-            namespace = memories[header.stream]["namespace"]
-            expected[tag(index, namespace, "command", body["command_id"])] = header.stream
+        for kind, fields in happened(header.kind, body):
+            follow(header.stream, kind, fields, memories, current)
+            if header.stream in memories and "command_id" in fields:
+                namespace = memories[header.stream]["namespace"]
+                expected.setdefault(tag(index, namespace, "command", fields["command_id"]), header.stream)
     for stream in current & set(memories):
         expected |= dict.fromkeys(claims_of(index, memories[stream]), stream)
     streams = {row[0]: row[3] for row in store.tables["entry"]}
     require({row[0]: streams.get(row[1]) for row in store.tables["claim"]} == expected, "claim")
+
+
+def happened(kind: str, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What an event says happened to a memory: of an import, all that it tells."""
+    if kind != "memory.imported":
+        yield kind, body
+        return
+    for told in body["events"]:
+        yield told["kind"], msgpack.unpackb(told["body"])
+    if body.get("yields_to") is not None:
+        yield "memory.superseded", {}
+
+
+def follow(
+    stream: bytes, kind: str, body: dict[str, Any], memories: dict[bytes, dict[str, Any]], current: set[bytes]
+) -> None:
+    """What becomes of a memory's fields, and of whether it is current."""
+    if kind == "memory.stored":
+        memories[stream] = body
+    if kind == "memory.revised":
+        memories[stream] = revised(memories[stream], body)
+    if kind in ("memory.stored", "memory.restored"):
+        current.add(stream)
+    if kind in ("memory.forgotten", "memory.superseded"):
+        current.discard(stream)
 
 
 def revised(body: dict[str, Any], revision: dict[str, Any]) -> dict[str, Any]:

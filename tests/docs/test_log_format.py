@@ -166,6 +166,13 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         memory.used(memory.recall("note").receipt, [ids[4]])
         memory.get(ids[2])
         memory.rebuild(reason="to have one")
+        with Memory.temporary(namespace="org/acme") as other:
+            moved = [other.store(text, command_id=f"c-{n}").id for n, text in enumerate(("note 3", "note 9"), 8)]
+            other.revise(moved[1], text="note 10", command_id="c-1")
+            other.forget(other.store("note 11", command_id="c-11").id)
+            other.export(folder / "export.jsonl")
+        assert memory.import_(folder / "export.jsonl").new == 3
+        memory.export(folder / "export.jsonl")
     yield folder
 
 
