@@ -219,6 +219,8 @@ VERBS: dict[str, Callable[[Memory], Any]] = {
     "why": lambda memory: memory.why("0" * 32),
     "events": lambda memory: list(memory.events()),
     "log": lambda memory: memory.log(),
+    "export": lambda memory: memory.export("out.jsonl"),
+    "import_": lambda memory: memory.import_("out.jsonl"),
     "verify": lambda memory: memory.verify(),
     "status": lambda memory: memory.status(),
     "rebuild": lambda memory: memory.rebuild(),
