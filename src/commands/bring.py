@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import Busy, Claimed, Refused, RevisionConflict, StreamErased
 from ..events.claims import Claim, Release, command_tag
-from ..events.envelope import stream_of
 from ..events.kinds import Imported, Stored
+from ..events.lineage import Lineage
 from ..events.log import Append, Log
 from ..events.mapper import Draft, LoggedEvent
 from ..events.portable import Began
@@ -69,6 +69,7 @@ class _Rows:
         self._session = session
         self._index = session.index_key
         self._log: Log = session.installation.memory
+        self._lineage = Lineage(self._log)
         self._through = through
         self._pinned_before = pinned
         self._pinned: dict[str, list[Record]] = {}
@@ -104,7 +105,7 @@ class _Rows:
         events = self._log.events_of(stream)
         known = {each.id for logged in events if isinstance(logged.event, Imported) for each in logged.event.events}
         fresh = [n for n, each in enumerate(told.told) if each.id not in known]
-        if (events and told.began.origin == self._log.origin) or not fresh:
+        if (events and not isinstance(events[0].event, Imported)) or not fresh:
             return "known"
         before = fold(events)
         _require_continuation(told, fresh, events)
@@ -124,9 +125,7 @@ class _Rows:
 
     def _local(self, began: Began) -> bytes:
         """The stream here of a memory that began anywhere: itself where it began here, else one made from its name."""
-        if began.origin == self._log.origin and self._log.events_of(began.memory, upto=0):
-            return began.memory
-        return stream_of(self._log.origin, self._nonce(began))
+        return self._lineage.stream(began, self._nonce(began))
 
     def _nonce(self, began: Began) -> bytes:
         """Keyed, so that nobody else can tell which stream a memory will get."""

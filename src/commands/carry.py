@@ -8,11 +8,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ..events.canonical import decode_body, encode_body
 from ..events.claims import Claim, Holder, command_tag, settle
 from ..events.envelope import stream_of
-from ..events.kinds import Event, Forgotten, Positions, Recovered, Stored, body_of, event_from
+from ..events.kinds import Event, Forgotten, Imported, Positions, Recovered, Stored, body_of, event_from
 from ..events.log import Append, Log
 from ..events.mapper import LoggedEvent
+from ..events.portable import told
 from ..events.salvage import OldLog, Remains
 from ..projections.record import Record, fold
 from .change import held_tags
@@ -129,11 +131,16 @@ class _Carrier:
     def _note(self, session: Session, logged: LoggedEvent, position: int) -> None:
         stream, event = logged.header.stream, logged.event
         self.positions[logged.header.position] = stream
-        if isinstance(event, Stored):
+        if isinstance(event, Stored | Imported):
             self.memories[stream] = event.namespace
         tag = command_tag(session.index_key, self.memories.get(stream, ""), event.command_id)
         if tag is not None and stream in self.memories:
             self.commands[tag] = Holder(self.streams[stream], position)
+        if isinstance(event, Imported):
+            for command_id in (told(each).command_id for each in event.events):
+                tag = command_tag(session.index_key, event.namespace, command_id)
+                if tag is not None:
+                    self.commands.setdefault(tag, Holder(self.streams[stream], position))
 
     def _translated(self, logged: LoggedEvent) -> Event:
         header = logged.header
@@ -150,6 +157,10 @@ class _Carrier:
             return tuple(self._replaced(item) for item in value)
         if isinstance(value, dict):
             found = {name: self._replaced(item) for name, item in value.items()}
+            if "here" in found:  # where another memory began stays as it was told
+                found["memory"] = value["memory"]
+            if "version" in found and isinstance(value.get("body"), bytes):
+                found["body"] = encode_body(self._replaced(decode_body(value["body"])))
             if "head" in found and value.get("memory") in self._revisions:
                 found["head"] = max(0, bisect_right(self._revisions[value["memory"]], value["head"]) - 1)
             return found

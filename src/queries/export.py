@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..errors import Refused
 from ..events.entries import Tip
 from ..events.kinds import Imported, Stored, Superseded
+from ..events.lineage import Lineage
 from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..events.portable import Began, document, footer, header, told
@@ -37,13 +38,14 @@ def export(log: Log, tip: Tip, at: int, actor: str) -> Iterator[Line]:
 
     What is read is the log alone, each event verified.
     """
-    teller, rows, memories = _Teller(log), 0, 0
+    lineage, rows, memories = Lineage(log), 0, 0
+    teller = _Teller(log, lineage)
     yield Line(_json(header(log.origin, tip.size, tip.frontier.root(), at, actor)), 0, 0)
     for first, life in lives(log, tip.size - 1):
         memories += 1
         for events in _portions(map(_json, teller.tell(life))):
             rows += 1
-            row = f'{{"memory":"{_began(first)}","events":[{",".join(events)}]}}'
+            row = f'{{"memory":"{lineage.began(first)}","events":[{",".join(events)}]}}'
             yield Line(row, memories, first.header.position)
     yield Line(_json(footer(rows)), memories, tip.size - 1)
 
@@ -101,8 +103,9 @@ def lives(log: Log, last: int) -> Iterator[tuple[LoggedEvent, list[LoggedEvent]]
 class _Teller:
     """Tells what happened to memories, each of which is named by where it began."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, lineage: Lineage) -> None:
         self._log = log
+        self._lineage = lineage
         self._named = lru_cache(REMEMBERED)(self._name)
 
     def tell(self, events: Iterable[LoggedEvent]) -> Iterator[dict[str, Any]]:
@@ -123,14 +126,7 @@ class _Teller:
 
     def _name(self, stream: bytes) -> Began:
         first = self._log.events_of(stream, upto=0)
-        return _began(first[0]) if first else Began(self._log.origin, stream)
-
-
-def _began(first: LoggedEvent) -> Began:
-    """Where the memory began whose first event this is."""
-    if isinstance(first.event, Imported):
-        return Began(first.event.origin, first.event.memory)
-    return Began(first.header.origin, first.header.stream)
+        return self._lineage.began(first[0]) if first else Began(self._log.origin, stream)
 
 
 def _portions(events: Iterable[str]) -> Iterator[list[str]]:
