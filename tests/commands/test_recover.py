@@ -425,6 +425,7 @@ def test_every_id_and_hash_in_an_event_is_carried_over_by_what_it_is() -> None:
     names = {name for kind in REGISTRY.values() for name, field in kind.model_fields.items() if "bytes" in str(field)}
     assert names == {
         "nonce", "parents", "derived_from", "by", "to", "memory", "memories", "receipt",  # ids and leaves
+        "yields_to", "through",
         "log_root", "memory_root", "access_root", "sha256", "root", "origin", "backup", "digest",  # what was, as it was
         "store", "writer", "checkpoint", "kek", "index", "root_signature", "writer_signature", "checkpoint_signature",
     }  # fmt: skip

@@ -27,7 +27,8 @@ COMMANDS: dict[str, Any] = dict(_walk(typer.main.get_command(app)))
 def command_of(arguments: Sequence[str]) -> str:
     """The command that these arguments start."""
     at = 2 if arguments[0] == "-C" else 0
-    return next(name for name in (" ".join(arguments[at : at + 2]), arguments[at]) if name in COMMANDS)
+    first, both = arguments[at], " ".join(arguments[at : at + 2])
+    return next(name for name in (both, first, f"{first} file") if name in COMMANDS)
 
 
 def options_of(command: str) -> set[str]:

@@ -31,7 +31,7 @@ importing = typer.Typer(cls=_Importing, no_args_is_help=True, rich_markup_mode=N
 @verb
 def import_file(
     request: Request,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `tallystick export` has written.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What `tallystick export` has written.")],
     model: Model = None,
 ) -> None:
     """Bring in the memories of an export; `import FILE` does the same.
@@ -40,7 +40,7 @@ def import_file(
     FILE.rejected.jsonl with the reason; the rest comes in, and the command ends with 1.
     """
     with request.memory(model="none") as memory:
-        arrivals = memory.import_(file, progress=lambda done, of: request.bar.show("importing", done, of))
+        arrivals = memory.import_(path, progress=lambda done, of: request.bar.show("importing", done, of))
     with request.memory(model=model) as memory:
         vectors = make_vectors(memory, request.bar.show)
     request.answer((arrivals, vectors), documents.arrived, tables.arrived)
