@@ -38,6 +38,7 @@ from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
+from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.status import Status, status
@@ -268,16 +269,27 @@ class Memory:
 
     # ---- what can be asked
 
-    def recall(self, question: str, *, limit: int = 10, namespaces: Sequence[str] | None = None) -> Recall:
+    def recall(
+        self,
+        question: str,
+        *,
+        limit: int = 10,
+        namespaces: Sequence[str] | None = None,
+        under: str | None = None,
+        **filters: Any,
+    ) -> Recall:
         """The memories that answer a question best, at most `limit`, and a receipt for what was answered.
 
-        Looks in this memory's namespace unless others are named. Each text is read from the signed log and
-        verified. Raises Unavailable where the recall can't be put on record.
+        Looks in this memory's namespace unless others are named, or all there are `under` one. Filters are `where`,
+        `tags`, `kinds`, `actors`, `sources`, `subject`, `since`, `until`, `min_importance` and `status` (`current`,
+        `expired`): what they leave out is left out before the best are picked. Each text is read from the signed log
+        and verified.
+
+        Raises Refused for filters that can't be asked, Unavailable where the recall can't be put on record.
         """
         with self._opened.in_use():
-            if type(limit) is not int or limit < 1:
-                raise Refused(f"limit is {limit!r}: ask for at least one memory.")
-            asked = Question(_question(question), self._namespaces(namespaces), limit, now())
+            names, taken = self._namespaces(namespaces, under), Filters.of(filters)
+            asked = Question(_question(question), names, _limit(limit), now(), taken)
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
@@ -408,7 +420,12 @@ class Memory:
     def _row(self, namespace: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {"namespace": self.namespace if namespace is None else namespace, **fields}
 
-    def _namespaces(self, namespaces: Sequence[str] | None) -> tuple[str, ...]:
+    def _namespaces(self, namespaces: Sequence[str] | None, under: str | None) -> tuple[str, ...]:
+        if under is not None:
+            if namespaces is not None:
+                raise Refused("namespaces and under are both given. Give one of them.")
+            check_namespace(under)
+            return self._opened.namespaces_under(under)
         if namespaces is None:
             return (self.namespace,)
         if isinstance(namespaces, str) or not namespaces:
@@ -426,6 +443,7 @@ class Memory:
             Recalled,
             query=asked.text,
             namespaces=asked.namespaces,
+            filters=asked.filters.recorded(),
             limit=asked.limit,
             hits=hits,
             stages=STAGES,
@@ -470,6 +488,12 @@ def _question(text: str) -> str:
             f"The question has a lone surrogate at character {error.start}. Replace that character."
         ) from error
     return text.replace("\0", "\ufffd")
+
+
+def _limit(limit: int) -> int:
+    if type(limit) is not int or limit < 1:
+        raise Refused(f"limit is {limit!r}: ask for at least one memory.")
+    return limit
 
 
 def _receipt(receipt: str | None) -> bytes:

@@ -77,6 +77,11 @@ class OpenStore:
         records = [fold(self.log.events_of(stream)) for stream in streams]
         return [record for record in records if record is not None and record.pinned and record.status == "current"]
 
+    def namespaces_under(self, top: str) -> tuple[str, ...]:
+        """The namespaces there are in a subtree: the one that is named, and those below it."""
+        with self.recalling().reading() as cursor:
+            return tuple(name for name in memories.namespaces(cursor) if name == top or name.startswith(f"{top}/"))
+
     def follow(self) -> None:
         """After a change: the views catch up, and what is new is embedded if the model is loaded.
 

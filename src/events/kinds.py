@@ -249,13 +249,14 @@ class Recalled(Event):
     """A question was answered, in the access log.
 
     `log_size` and `log_root` name the state of the memory log it was answered from, `pipeline` the
-    fingerprint of the ranking, `degraded` what was missing.
+    fingerprint of the ranking, `degraded` what was missing. `filters` are those that were given, by name.
     """
 
     KIND: ClassVar[str] = "memory.recalled"
 
     query: str
     namespaces: tuple[Name, ...]
+    filters: dict[str, JsonValue] = {}
     limit: Annotated[int, Field(ge=1)]
     hits: tuple[Hit, ...]
     stages: tuple[Word, ...]

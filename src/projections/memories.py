@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..events.kinds import Stored
+from .condition import Condition
 from .record import Record
 from .view import Page, digest_of
 
@@ -14,13 +15,15 @@ _COLUMNS = (
     "number", "stream", "namespace", "status", "kind", "source", "actor", "author", "subject", "key", "tags",
     "importance", "confidence", "thread", "place", "occurred_at", "recorded_at", "valid_from", "expires_at",
     "label", "trust", "revision", "position", "text_position", "reinforced", "superseded_by", "turn", "revised_at",
-    "protected", "pinned",
+    "protected", "pinned", "metadata",
 )  # fmt: skip
 UNPLACED = 2**53
 _NEIGHBOUR = (
     "SELECT number FROM memories WHERE namespace = ? AND thread = ? AND turn IS NOT NULL AND (turn, number) {} (?, ?) "
     "AND status = 'current' ORDER BY turn {}, number {} LIMIT 1"
 )
+WITHIN = "memories.namespace IN (SELECT value FROM json_each(?))"
+"""The row is of one of the namespaces, given as JSON: any number of them."""
 _BEFORE, _AFTER = _NEIGHBOUR.format("<", "DESC", "DESC"), _NEIGHBOUR.format(">", "ASC", "ASC")
 REVISION = _COLUMNS.index("revision")
 _ALL = ", ".join(_COLUMNS)
@@ -30,7 +33,7 @@ class Memories:
     """The rows that recall filters by, and the positions that lead to each memory's events."""
 
     name = "memories"
-    version = 2
+    version = 3
     schema = (
         "CREATE TABLE memories (number INTEGER PRIMARY KEY, stream BLOB NOT NULL UNIQUE, namespace TEXT NOT NULL, "
         "status TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, actor TEXT NOT NULL, author TEXT, "
@@ -38,7 +41,7 @@ class Memories:
         "place INTEGER, occurred_at INTEGER, recorded_at INTEGER NOT NULL, valid_from INTEGER, expires_at INTEGER, "
         "label TEXT, trust TEXT, revision INTEGER NOT NULL, position INTEGER NOT NULL, "
         "text_position INTEGER NOT NULL, reinforced INTEGER NOT NULL, superseded_by BLOB, turn INTEGER, "
-        "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL) STRICT",
+        "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL, metadata TEXT NOT NULL) STRICT",
         "CREATE INDEX memories_namespace ON memories (namespace, status)",
         "CREATE INDEX memories_turn ON memories (namespace, thread, turn, number) WHERE turn IS NOT NULL",
         "CREATE INDEX memories_pinned ON memories (namespace) WHERE pinned",
@@ -68,8 +71,27 @@ def row_of(number: int, record: Record) -> tuple[Any, ...]:
         json.dumps(s.tags, ensure_ascii=False), s.importance, s.confidence, s.thread, s.place, s.occurred_at,
         s.recorded_at, s.valid_from, s.expires_at, s.label, s.trust, record.revision, record.position,
         record.text_position, record.reinforced, record.superseded_by, _turn(number, s), record.revised_at,
-        int(record.protected), int(record.pinned),
+        int(record.protected), int(record.pinned), flat(s.metadata),
     )  # fmt: skip
+
+
+def flat(metadata: Mapping[str, Any]) -> str:
+    """What can be filtered on: by name, `a.b` for what is inside another, every text, number and flag there is."""
+    found: dict[str, list[Any]] = {}
+
+    def take(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for inner, each in value.items():
+                take(f"{name}.{inner}", each)
+        elif isinstance(value, list | tuple):
+            for each in value:
+                take(name, each)
+        else:
+            found.setdefault(name, []).append(value)
+
+    for name, value in metadata.items():
+        take(name, value)
+    return json.dumps(found, ensure_ascii=False, sort_keys=True)
 
 
 def _turn(number: int, stored: Stored) -> int | None:
@@ -121,13 +143,11 @@ def next_number(cursor: Any) -> int:
     return int(cursor.execute("SELECT coalesce(max(number), 0) + 1 FROM memories").fetchone()[0])
 
 
-def recallable(cursor: Any, namespaces: Sequence[str], now: int) -> list[int]:
-    """The numbers of the memories of these namespaces that are current and not expired at `now`, ascending."""
-    marks = ", ".join("?" * len(namespaces))
+def recallable(cursor: Any, namespaces: Sequence[str], condition: Condition) -> list[int]:
+    """The numbers of the current memories of these namespaces that fulfil a condition, ascending."""
     rows = cursor.execute(
-        f"SELECT number FROM memories WHERE namespace IN ({marks}) AND status = 'current' "
-        "AND (expires_at IS NULL OR expires_at > ?) ORDER BY number",
-        (*namespaces, now),
+        f"SELECT number FROM memories WHERE {WITHIN} AND status = 'current' AND {condition.sql} ORDER BY number",
+        (json.dumps(namespaces), *condition.parameters),
     )
     return [number for (number,) in rows]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from ..events.instants import moment
 from ..events.kinds import (
     Event,
     Forgotten,
@@ -23,8 +24,6 @@ from ..events.kinds import (
 from ..events.mapper import LoggedEvent
 
 Status = Literal["current", "forgotten", "superseded"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 REVISABLE = (
@@ -100,11 +99,6 @@ class Record:
     def occurred_at(self) -> datetime | None:
         """When what it tells happened, where that was said (UTC)."""
         return None if self.stored.occurred_at is None else moment(self.stored.occurred_at)
-
-
-def moment(microseconds: int) -> datetime:
-    """The instant of an event's time, in UTC."""
-    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def fold(events: Sequence[LoggedEvent], record: Record | None = None) -> Record | None:

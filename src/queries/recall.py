@@ -10,9 +10,11 @@ from typing import Any, NamedTuple, Protocol
 from ..errors import ModelMissing, ViewsDamaged
 from ..events.log import Log
 from ..projections import keyword, memories
+from ..projections.condition import Condition
 from ..projections.record import Record, fold
 from ..projections.tokens import query_tokens
 from ..projections.views import RECALL, Views
+from .filters import Filters
 
 STAGES = ("fused", "dense", "lexical")
 DENSE_WEIGHT, LEXICAL_WEIGHT = 1.0, 0.5
@@ -39,12 +41,13 @@ class Search(Protocol):
 
 
 class Question(NamedTuple):
-    """What is asked: the words, where to look, how many memories at most, and the time it is asked (microseconds)."""
+    """What is asked: the words, where to look, how many memories at most, when (microseconds), and what they fulfil."""
 
     text: str
     namespaces: tuple[str, ...]
     limit: int
     now: int
+    filters: Filters = Filters()
 
 
 class Hit(NamedTuple):
@@ -87,11 +90,12 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
 
     Raises ViewsDamaged where a view says of a hit what its events do not, LogDamaged where an event does not verify.
     """
+    condition = question.filters.of_current(question.now)
     tip = log.follow()
     views.catch_up(RECALL)
-    dense, degraded = _dense(search, views, question)
+    dense, degraded = _dense(search, views, question, condition)
     with views.reading() as cursor:
-        lexical = _lexical(cursor, question)
+        lexical = _lexical(cursor, question, condition)
         fused = fuse(lexical, dense)
         order = rank(fused, memories.streams_of(cursor, fused))
         found: list[Hit] = []
@@ -133,20 +137,22 @@ def hydrate(log: Log, row: Sequence[Any]) -> Record | None:
     return record if record is not None and record.status == "current" else None
 
 
-def _lexical(cursor: Any, question: Question) -> Scores:
+def _lexical(cursor: Any, question: Question, condition: Condition) -> Scores:
     words = query_tokens(question.text)
-    found = keyword.search(cursor, words, question.namespaces, question.now, POOL)
+    found = keyword.search(cursor, words, question.namespaces, condition, POOL)
     return {number: _rounded(score) for number, score in found}
 
 
-def _dense(search: Search | None, views: Views, question: Question) -> tuple[Scores, tuple[str, ...]]:
+def _dense(
+    search: Search | None, views: Views, question: Question, condition: Condition
+) -> tuple[Scores, tuple[str, ...]]:
     if search is None:
         return {}, ("no embedding model: found by words alone",)
     try:
         search.follow(views)
         missing = search.wait(WAIT_SECONDS)
         with views.reading() as cursor:
-            candidates = memories.recallable(cursor, question.namespaces, question.now)
+            candidates = memories.recallable(cursor, question.namespaces, condition)
         found = search.search(question.text, candidates, POOL)
     except ModelMissing as error:
         return {}, (f"the embedding model failed, found by words alone: {error}",)

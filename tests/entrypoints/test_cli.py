@@ -267,6 +267,24 @@ def test_recall_looks_where_it_is_told(store: Tally) -> None:
     assert store("recall", "apples", "--json").document["hits"] == []
 
 
+def test_recall_leaves_out_what_it_is_told(store: Tally) -> None:
+    """Filters are options; what is no filter is refused, and what is no JSON is wrong usage."""
+    store("store", "Green apples", "--tag", "fruit", "--meta", "team=web")
+    store("store", "Red apples", "--importance", "0.9", "--namespace", "a/b")
+    for options, expected in (
+        (["--tag", "fruit"], ["Green apples"]),
+        (["--where", '{"team": "web"}'], ["Green apples"]),
+        (["--where", '{"team": {"$ne": "web"}}'], []),
+        (["--under", "a", "--min-importance", "0.8"], ["Red apples"]),
+        (["--status", "expired"], []),
+        (["--kind", "note", "--source", "human", "--since", "2020-01-01T00:00:00Z"], ["Green apples"]),
+    ):
+        hits = store("recall", "apples", *options, "--json").document["hits"]
+        assert [hit["memory"]["text"] for hit in hits] == expected
+    assert store("recall", "apples", "--where", '{"n": {"$like": 1}}').code == 1
+    assert store("recall", "apples", "--where", "{").code == 2
+
+
 def test_recall_document(store: Tally) -> None:
     """The fields of a recall as JSON, which programs rely on."""
     stored(store, "apples")

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from .. import documents, tables
 from ..request import Request
+from .filters import filtered
 from .verb import Identifier, Model, verb
 
 
 @verb
+@filtered
 def recall(
     request: Request,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
+    filters: dict[str, Any],
     limit: Annotated[int, typer.Option(min=1, help="How many memories at most.")] = 10,
-    namespace: Annotated[
-        list[str] | None,
-        typer.Option(help="Where to look, instead of the project's namespace. Can be repeated.", show_default=False),
-    ] = None,
     model: Model = None,
 ) -> None:
     """Find the memories that answer a question.
@@ -27,7 +26,7 @@ def recall(
     Ends with the receipt, which names the signed event that says what was asked and what was answered.
     """
     with request.memory(model=model) as memory:
-        found = memory.recall(query, limit=limit, namespaces=namespace)
+        found = memory.recall(query, limit=limit, **filters)
     request.answer(found, documents.recalled, tables.recalled)
 
 
