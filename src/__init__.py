@@ -10,7 +10,7 @@ if typing.TYPE_CHECKING:
     from .events.keys import KeyHolder
     from .events.mapper import LoggedEvent
     from .events.signing import Signer
-    from .memory import Memory, Recall
+    from .memory import Listing, Memory, Recall
     from .projections.audit import AuditRow
     from .projections.record import Record
     from .queries.key_list import KeyList, KeyRow
@@ -27,6 +27,7 @@ __all__ = [
     "KeyHolder",
     "KeyList",
     "KeyRow",
+    "Listing",
     "LoggedEvent",
     "Memory",
     "Outcome",
@@ -48,6 +49,7 @@ _ROOMS = {
     "KeyHolder": "events.keys",
     "KeyList": "queries.key_list",
     "KeyRow": "queries.key_list",
+    "Listing": "memory",
     "LoggedEvent": "events.mapper",
     "Memory": "memory",
     "Outcome": "commands.outcome",

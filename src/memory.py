@@ -41,6 +41,7 @@ from .queries import lookup
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.recall import STAGES, Answer, Hit, Question, recall
+from .queries.search import Found, Sought, search
 from .queries.status import Status, status
 from .queries.verify import Depth, Progress, Report, quiet, verify
 from .queries.why import Why, packed, why
@@ -68,6 +69,26 @@ class Recall:
 
     def __len__(self) -> int:
         return len(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of memories: iterate over it. `total` counts those of all pages.
+
+    `cursor` is what `after=` takes to go on, None on the last page; `receipt` is the id of the event by which this
+    page is on record.
+    """
+
+    records: tuple[Record, ...]
+    total: int
+    cursor: str | None
+    receipt: str
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
 
 
 class Memory:
@@ -296,6 +317,31 @@ class Memory:
             receipt = self._record(asked, answer)
             return Recall(answer.hits, receipt, answer.degraded if receipt else (*answer.degraded, UNRECORDED))
 
+    def search(
+        self,
+        *,
+        sort: str = "-recorded_at",
+        limit: int = 50,
+        after: str | None = None,
+        namespaces: Sequence[str] | None = None,
+        under: str | None = None,
+        **filters: Any,
+    ) -> Listing:
+        """The memories that fulfil filters, those of `recall` and any `status`, at most `limit` on a page.
+
+        `sort` is one of recorded_at, occurred_at, revised_at, expires_at, importance, confidence, reinforced and
+        place, with a - before it to begin at the greatest; what has no value comes last. `after` is the cursor of
+        the page before. However many others write in between, all pages together list each memory once that was
+        there when the first was read, and still is as it was. Raises Refused for what can't be asked.
+        """
+        with self._opened.in_use():
+            names, taken = self._namespaces(namespaces, under), Filters.of(filters)
+            scope = list(names) if under is None else under
+            sought = Sought(names, scope, taken, sort, _limit(limit), after, now())
+            found = search(self._opened.log, self._opened.recalling(), sought)
+            self._echoes.remember(found.records)
+            return Listing(found.records, found.total, found.cursor, self._record_search(sought, found))
+
     def get(self, memory: str) -> Record:
         """One memory by its id or the beginning of it, whatever its status. On record as a read."""
         with self._opened.in_use():
@@ -454,6 +500,22 @@ class Memory:
         )
         receipt = self._opened.access.recalled(event)
         return None if receipt is None else receipt.hex()
+
+    def _record_search(self, sought: Sought, found: Found) -> str:
+        event = self._opened.session.event(
+            Recalled,
+            verb="search",
+            query="",
+            namespaces=sought.namespaces,
+            filters=sought.filters.recorded() | {"sort": sought.sort},
+            limit=sought.limit,
+            hits=tuple(RecordedHit(memory=r.stream, head=r.revision, scores=b"") for r in found.records),
+            stages=(),
+            pipeline="",
+            log_size=found.log_size,
+            log_root=found.log_root,
+        )
+        return self._opened.access.recalled(event).hex()
 
 
 def _open_or_create(directory: Path, keys: KeySource) -> Installation:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..events.mapper import LoggedEvent
-    from ..memory import Recall
+    from ..memory import Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.key_list import KeyList
@@ -84,6 +84,16 @@ def recalled(recall: Recall) -> dict[str, Any]:
         for rank, hit in enumerate(recall, 1)
     ]
     return {"hits": hits, "receipt": recall.receipt, "degraded": list(recall.degraded)}
+
+
+def listed(listing: Listing) -> dict[str, Any]:
+    """One page of a search, and how to go on."""
+    return {
+        "memories": [record(found) for found in listing],
+        "total": listing.total,
+        "cursor": listing.cursor,
+        "receipt": listing.receipt,
+    }
 
 
 def event(logged: LoggedEvent) -> dict[str, Any]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..events.mapper import LoggedEvent
-    from ..memory import Recall
+    from ..memory import Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.key_list import KeyList
@@ -70,6 +70,15 @@ def recalled(screen: Screen, recall: Recall) -> None:
         screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
     screen.say()
     screen.facts({"receipt": recall.receipt or "none", "degraded": "; ".join(recall.degraded)})
+
+
+def listed(screen: Screen, listing: Listing) -> None:
+    """One page of a search; how many there are, and the cursor of the next page."""
+    rows = [(short(found.id), found.status, _when(found), found.stored.kind, found.text) for found in listing]
+    columns = (Column("id"), Column("status"), Column("when (UTC)"), Column("kind"), Column("text", wide=True))
+    screen.table(columns, rows)
+    screen.say()
+    screen.facts({"total": str(listing.total), "next page": listing.cursor or "", "receipt": listing.receipt})
 
 
 def record(screen: Screen, found: Record) -> None:

@@ -246,7 +246,7 @@ class Hit(BaseModel):
 
 
 class Recalled(Event):
-    """A question was answered, in the access log.
+    """A question was answered, or memories were listed by filters (`verb` says which), in the access log.
 
     `log_size` and `log_root` name the state of the memory log it was answered from, `pipeline` the
     fingerprint of the ranking, `degraded` what was missing. `filters` are those that were given, by name.
@@ -254,6 +254,7 @@ class Recalled(Event):
 
     KIND: ClassVar[str] = "memory.recalled"
 
+    verb: Word = "recall"
     query: str
     namespaces: tuple[Name, ...]
     filters: dict[str, JsonValue] = {}

@@ -15,7 +15,7 @@ class Access:
     """One row for each memory that an answer held, with the receipt of that answer."""
 
     name = "access"
-    version = 1
+    version = 2
     schema = (
         "CREATE TABLE access (memory BLOB NOT NULL, position INTEGER NOT NULL, rank INTEGER NOT NULL, "
         "receipt BLOB NOT NULL, verb TEXT NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL, "
@@ -48,7 +48,7 @@ def _rows(logged: LoggedEvent) -> list[tuple[Any, ...]]:
     event, header = logged.event, logged.header
     tail = (event.actor, event.recorded_at)
     if isinstance(event, Recalled):
-        return [(hit.memory, header.position, n, header.id, "recall", *tail) for n, hit in enumerate(event.hits, 1)]
+        return [(hit.memory, header.position, n, header.id, event.verb, *tail) for n, hit in enumerate(event.hits, 1)]
     if isinstance(event, Read):
         return [(event.memory, header.position, 1, header.id, event.verb, *tail)]
     return []

@@ -152,6 +152,23 @@ def recallable(cursor: Any, namespaces: Sequence[str], condition: Condition) -> 
     return [number for (number,) in rows]
 
 
+def count(cursor: Any, namespaces: Sequence[str], condition: Condition) -> int:
+    """How many memories of these namespaces fulfil a condition, whatever their status."""
+    asked = (json.dumps(namespaces), *condition.parameters)
+    return int(cursor.execute(f"SELECT count(*) FROM memories WHERE {WITHIN} AND {condition.sql}", asked).fetchone()[0])
+
+
+def sorted_rows(
+    cursor: Any, namespaces: Sequence[str], condition: Condition, order: str, limit: int
+) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """The first rows in this order that fulfil a condition, each with the values that it is sorted by."""
+    rows = cursor.execute(
+        f"SELECT {order}, {_ALL} FROM memories WHERE {WITHIN} AND {condition.sql} ORDER BY {order} LIMIT ?",
+        (json.dumps(namespaces), *condition.parameters, limit),
+    ).fetchall()
+    return [(row[: -len(_COLUMNS)], row[-len(_COLUMNS) :]) for row in rows]
+
+
 def rows_of(cursor: Any, numbers: Iterable[int]) -> Iterator[tuple[Any, ...]]:
     """The full rows of these numbers, in the order given."""
     for number in numbers:

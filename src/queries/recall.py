@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import ModelMissing, ViewsDamaged
 from ..events.log import Log
 from ..projections import keyword, memories
 from ..projections.condition import Condition
-from ..projections.record import Record, fold
+from ..projections.record import Record
 from ..projections.tokens import query_tokens
 from ..projections.views import RECALL, Views
 from .filters import Filters
+from .lookup import hydrate
 
 STAGES = ("fused", "dense", "lexical")
 DENSE_WEIGHT, LEXICAL_WEIGHT = 1.0, 0.5
@@ -101,9 +102,9 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
         found: list[Hit] = []
         for row in memories.rows_of(cursor, order):
             record = hydrate(log, row)
-            if record is not None and record.namespace not in question.namespaces:
+            if record.stored.namespace not in question.namespaces:
                 raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
-            if record is not None:
+            if record.status == "current":
                 found.append(Hit(record, _scores(row[0], fused, dense, lexical)))
             if len(found) == question.limit:
                 break
@@ -120,21 +121,6 @@ def fingerprint(search: Search | None) -> str:
     parts = (STAGES, DENSE_WEIGHT, LEXICAL_WEIGHT, POOL, STEP, keyword.WEIGHTS)
     space = search.space if search else "none"
     return hashlib.blake2b(repr((parts, space)).encode(), digest_size=6).hexdigest()
-
-
-def hydrate(log: Log, row: Sequence[Any]) -> Record | None:
-    """The memory behind a row of the `memories` view, read and verified from the log.
-
-    None where it is no longer current. Raises ViewsDamaged where the row is not what its events say.
-    """
-    number, stream = row[0], row[1]
-    events = log.events_of(stream)
-    folded_to = row[memories.REVISION]
-    then = fold([logged for logged in events if logged.header.revision <= folded_to])
-    if then is None or memories.row_of(number, then) != tuple(row):
-        raise ViewsDamaged(f"The `memories` view says of {stream.hex()} what its events do not. {ViewsDamaged.remedy}")
-    record = fold(events)
-    return record if record is not None and record.status == "current" else None
 
 
 def _lexical(cursor: Any, question: Question, condition: Condition) -> Scores:

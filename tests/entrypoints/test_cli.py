@@ -19,7 +19,21 @@ from tallystick.events.keys import load_keys
 from .conftest import Tally
 
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
-VERBS = ("init", "store", "recall", "get", "forget", "restore", "history", "why", "log", "status", "verify", "replay")
+VERBS = (
+    "init",
+    "store",
+    "recall",
+    "search",
+    "get",
+    "forget",
+    "restore",
+    "history",
+    "why",
+    "log",
+    "status",
+    "verify",
+    "replay",
+)
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
     "place", "importance", "confidence", "recorded_at", "occurred_at", "valid_from", "expires_at", "evidence", "label",
@@ -283,6 +297,20 @@ def test_recall_leaves_out_what_it_is_told(store: Tally) -> None:
         assert [hit["memory"]["text"] for hit in hits] == expected
     assert store("recall", "apples", "--where", '{"n": {"$like": 1}}').code == 1
     assert store("recall", "apples", "--where", "{").code == 2
+
+
+def test_search_goes_through_everything_a_page_at_a_time(store: Tally) -> None:
+    """Pages lead to each other by the cursor, in the order asked for."""
+    for number in range(5):
+        store("store", f"Apples {number}", "--importance", str(number / 10))
+    first = store("search", "--sort", "importance", "--limit", "3", "--json").document
+    rest = store("search", "--sort", "importance", "--after", first["cursor"], "--json").document
+    assert (first["total"], rest["total"], rest["cursor"]) == (5, 5, None)
+    assert [memory["text"] for memory in first["memories"] + rest["memories"]] == [f"Apples {n}" for n in range(5)]
+    shown = store("search", "--limit", "2").out
+    assert "Apples 4" in shown
+    assert "next page" in shown
+    assert store("search", "--sort", "colour").code == 1
 
 
 def test_recall_document(store: Tally) -> None:

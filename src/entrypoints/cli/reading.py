@@ -31,6 +31,28 @@ def recall(
 
 
 @verb
+@filtered
+def search(
+    request: Request,
+    filters: dict[str, Any],
+    sort: Annotated[
+        str, typer.Option(metavar="FIELD", help="recorded_at, importance ...; a - before it: the greatest first.")
+    ] = "-recorded_at",
+    limit: Annotated[int, typer.Option(min=1, help="How many memories on a page.")] = 50,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Go on where a page ended.", show_default=False)
+    ] = None,
+) -> None:
+    """List the memories that fulfil filters, a page at a time, without a question.
+
+    Ends with how many there are, and with the cursor of the next page.
+    """
+    with request.memory() as memory:
+        found = memory.search(sort=sort, limit=limit, after=after, **filters)
+    request.answer(found, documents.listed, tables.listed)
+
+
+@verb
 def get(request: Request, identifier: Identifier) -> None:
     """Show one memory, whatever its status."""
     with request.memory() as memory:
@@ -81,5 +103,5 @@ def status(request: Request) -> None:
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (recall, get, history, why, log, status):
+    for command in (recall, search, get, history, why, log, status):
         app.command()(command)
