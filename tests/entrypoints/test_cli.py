@@ -20,20 +20,9 @@ from .conftest import Tally
 
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
 VERBS = (
-    "init",
-    "store",
-    "recall",
-    "search",
-    "get",
-    "forget",
-    "restore",
-    "history",
-    "why",
-    "log",
-    "status",
-    "verify",
+    "init", "store", "recall", "search", "get", "forget", "restore", "history", "why", "log", "status", "verify",
     "replay",
-)
+)  # fmt: skip
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
     "place", "importance", "confidence", "recorded_at", "occurred_at", "valid_from", "expires_at", "evidence", "label",
