@@ -7,6 +7,7 @@ if typing.TYPE_CHECKING:
     from .commands.back_up_keys import KeyBackup, RestoredKeys
     from .commands.outcome import Outcome
     from .commands.rebuild import Rebuilt
+    from .commands.rename import Renamed
     from .events.keys import KeyHolder
     from .events.mapper import LoggedEvent
     from .events.signing import Signer
@@ -14,6 +15,7 @@ if typing.TYPE_CHECKING:
     from .projections.audit import AuditRow
     from .projections.record import Record
     from .queries.key_list import KeyList, KeyRow
+    from .queries.namespaces import Namespace
     from .queries.recall import Hit
     from .queries.status import Status
     from .queries.verify import Report
@@ -30,10 +32,12 @@ __all__ = [
     "Listing",
     "LoggedEvent",
     "Memory",
+    "Namespace",
     "Outcome",
     "Rebuilt",
     "Recall",
     "Record",
+    "Renamed",
     "Report",
     "RestoredKeys",
     "Signer",
@@ -52,10 +56,12 @@ _ROOMS = {
     "Listing": "memory",
     "LoggedEvent": "events.mapper",
     "Memory": "memory",
+    "Namespace": "queries.namespaces",
     "Outcome": "commands.outcome",
     "Rebuilt": "commands.rebuild",
     "Recall": "memory",
     "Record": "projections.record",
+    "Renamed": "commands.rename",
     "Report": "queries.verify",
     "RestoredKeys": "commands.back_up_keys",
     "Signer": "events.signing",

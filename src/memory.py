@@ -22,6 +22,7 @@ from .commands.link import link, unlink
 from .commands.outcome import Outcome
 from .commands.protect import pin, protect
 from .commands.rebuild import Rebuilt, rebuild
+from .commands.rename import Renamed, rename
 from .commands.revise import revise
 from .commands.session import Session
 from .commands.store import store, store_rows
@@ -32,7 +33,7 @@ from .events.key_places import KeySource
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
-from .opened import OpenStore, now
+from .opened import OpenStore, Scope, now
 from .projections.audit import AuditRow, latest
 from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
@@ -40,6 +41,7 @@ from .projections.views import TRAIL
 from .queries import lookup
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
+from .queries.namespaces import Namespace, namespaces
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.search import Found, Sought, search
 from .queries.status import Status, status
@@ -274,6 +276,22 @@ class Memory:
         pinned = self._opened.pinned
         return self._change(memory, command_id, lambda session, wish: pin(session, wish, pinned, on=on))
 
+    def rename(self, old: str, new: str) -> Renamed:
+        """Give a namespace another name. Its memories are found under the new one, and under the old one too.
+
+        What is stored under the old name from now on goes to the new one. Namespaces below it keep their names. A
+        name that it had can be given back. Raises NotFound where there is none, Refused where the new name has
+        memories: `merge` into it.
+        """
+        return self._rename(old, new, merge=False)
+
+    def merge(self, old: str, into: str) -> Renamed:
+        """Make the memories of a namespace those of another one. They can't be told apart any more; nothing undoes it.
+
+        Where both hold a value of one key, or one text, the newer supersedes the older. Raises NotFound and Refused.
+        """
+        return self._rename(old, into, merge=True)
+
     def used(self, receipt: str, memories: Sequence[str]) -> str:
         """Put on record which hits of a recall were relied on. Returns the receipt of that."""
         with self._opened.in_use():
@@ -309,8 +327,8 @@ class Memory:
         Raises Refused for filters that can't be asked, Unavailable where the recall can't be put on record.
         """
         with self._opened.in_use():
-            names, taken = self._namespaces(namespaces, under), Filters.of(filters)
-            asked = Question(_question(question), names, _limit(limit), now(), taken)
+            scope, taken = self._scope(namespaces, under), Filters.of(filters)
+            asked = Question(_question(question), scope.stored, _limit(limit), now(), taken, scope.aliases)
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
@@ -335,9 +353,9 @@ class Memory:
         there when the first was read, and still is as it was. Raises Refused for what can't be asked.
         """
         with self._opened.in_use():
-            names, taken = self._namespaces(namespaces, under), Filters.of(filters)
-            scope = list(names) if under is None else under
-            sought = Sought(names, scope, taken, sort, _limit(limit), after, now())
+            scope, taken = self._scope(namespaces, under), Filters.of(filters)
+            asked = [namespaces and list(namespaces), under]
+            sought = Sought(scope.stored, asked, taken, sort, _limit(limit), after, now(), scope.aliases)
             found = search(self._opened.log, self._opened.recalling(), sought)
             self._echoes.remember(found.records)
             return Listing(found.records, found.total, found.cursor, self._record_search(sought, found))
@@ -346,7 +364,7 @@ class Memory:
         """One memory by its id or the beginning of it, whatever its status. On record as a read."""
         with self._opened.in_use():
             stream = self._opened.resolve(memory)
-            record = lookup.get(self._opened.log, self._opened.recalling(), stream)
+            record = self._opened.named(lookup.get(self._opened.log, self._opened.recalling(), stream))
             self._opened.access.read(stream, "get")
             self._echoes.remember([record])
             return record
@@ -363,7 +381,8 @@ class Memory:
         """Why a recall answered as it did, for all its hits or one: event, signer, scores of every stage."""
         with self._opened.in_use():
             stream = None if memory is None else self._opened.resolve(memory)
-            explained = why(self._opened.log, self._opened.installation.access, _receipt(receipt), stream)
+            opened = self._opened
+            explained = why(opened.log, opened.installation.access, opened.named, (_receipt(receipt), stream))
             self._opened.access.read(explained.logged.header.stream, "why")
             return explained
 
@@ -391,6 +410,13 @@ class Memory:
             return verify(
                 self._opened.installation, depth=depth, views=self._opened.views if views else None, progress=progress
             )
+
+    def namespaces(self) -> list[Namespace]:
+        """Every namespace that has memories: how many, what it was called before, and when it was last used."""
+        with self._opened.in_use():
+            names = self._opened.aliases()
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                return namespaces(cursor, names)
 
     def status(self) -> Status:
         """What is there, where it lies, and whether it is clean."""
@@ -463,22 +489,27 @@ class Memory:
             wish = Wish(self._opened.resolve(memory), None, command_id)
         return self._write(lambda session: command(session, wish))
 
+    def _rename(self, old: str, new: str, *, merge: bool) -> Renamed:
+        check_namespace(old)
+        check_namespace(new)
+        return self._write(lambda session: rename(session, old, new, self._opened.members, merge=merge))
+
     def _row(self, namespace: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {"namespace": self.namespace if namespace is None else namespace, **fields}
 
-    def _namespaces(self, namespaces: Sequence[str] | None, under: str | None) -> tuple[str, ...]:
+    def _scope(self, namespaces: Sequence[str] | None, under: str | None) -> Scope:
         if under is not None:
             if namespaces is not None:
                 raise Refused("namespaces and under are both given. Give one of them.")
             check_namespace(under)
-            return self._opened.namespaces_under(under)
+            return self._opened.scope(self._opened.namespaces_under(under))
         if namespaces is None:
-            return (self.namespace,)
+            return self._opened.scope([self.namespace])
         if isinstance(namespaces, str) or not namespaces:
             raise Refused(f"namespaces is {namespaces!r}: give a list of at least one name.")
         for name in namespaces:
             check_namespace(name)
-        return tuple(namespaces)
+        return self._opened.scope(namespaces)
 
     def _record(self, asked: Question, answer: Answer) -> str | None:
         hits = tuple(
@@ -488,7 +519,7 @@ class Memory:
         event = self._opened.session.event(
             Recalled,
             query=asked.text,
-            namespaces=asked.namespaces,
+            namespaces=_called(asked),
             filters=asked.filters.recorded(),
             limit=asked.limit,
             hits=hits,
@@ -506,7 +537,7 @@ class Memory:
             Recalled,
             verb="search",
             query="",
-            namespaces=sought.namespaces,
+            namespaces=_called(sought),
             filters=sought.filters.recorded() | {"sort": sought.sort},
             limit=sought.limit,
             hits=tuple(RecordedHit(memory=r.stream, head=r.revision, scores=b"") for r in found.records),
@@ -550,6 +581,11 @@ def _question(text: str) -> str:
             f"The question has a lone surrogate at character {error.start}. Replace that character."
         ) from error
     return text.replace("\0", "\ufffd")
+
+
+def _called(asked: Question | Sought) -> tuple[str, ...]:
+    """The namespaces that were looked in, by the names they have now."""
+    return tuple(dict.fromkeys(asked.aliases.get(name, name) for name in asked.namespaces))
 
 
 def _limit(limit: int) -> int:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .commands.record_recall import AccessRecord
+from .commands.rename import Members
 from .commands.session import Session
 from .config import user
 from .errors import Forked, Unavailable, ViewsDamaged
 from .events.installation import Installation, stamp
 from .events.log import Log
 from .projections import memories
+from .projections.aliases import aliases, stored_names
+from .projections.condition import ALWAYS
 from .projections.record import Record, fold
 from .projections.vector_cache import VectorCache
 from .projections.views import RECALL, Views, ViewsInForce
@@ -26,6 +29,13 @@ from .queries.verify import compare_views
 
 if TYPE_CHECKING:
     from .projections.vector_search import VectorSearch
+
+
+class Scope(NamedTuple):
+    """Where a question looks: the names memories were stored under, and what those are called now that have changed."""
+
+    stored: tuple[str, ...]
+    aliases: Mapping[str, str]
 
 
 class OpenStore:
@@ -70,17 +80,43 @@ class OpenStore:
         with self.in_use():
             return lookup.resolve(self.views.opened(), memory)
 
+    def aliases(self) -> dict[str, str]:
+        """Each name that a namespace had, and the one it has now."""
+        with self.recalling().reading() as cursor:
+            return aliases(cursor)
+
+    def scope(self, namespaces: Iterable[str]) -> Scope:
+        """Where a question looks that names these namespaces, by the names they have or had."""
+        names = self.aliases()
+        return Scope(stored_names(names, namespaces), names)
+
+    def named(self, record: Record) -> Record:
+        """A memory with the name that its namespace has now."""
+        return record.renamed(self.aliases().get(record.namespace, record.namespace))
+
     def pinned(self, namespace: str) -> list[Record]:
         """The current memories of a namespace that are pinned, oldest first, read and verified from the log."""
         with self.recalling().reading() as cursor:
-            streams = memories.pinned(cursor, namespace)
+            streams = memories.pinned(cursor, stored_names(aliases(cursor), [namespace]))
         records = [fold(self.log.events_of(stream)) for stream in streams]
         return [record for record in records if record is not None and record.pinned and record.status == "current"]
+
+    def members(self, namespace: str) -> Members:
+        """What the views know of a namespace, and at which size of the log."""
+        views = self.recalling()
+        with views.reading() as cursor:
+            names = stored_names(aliases(cursor), [namespace])
+            size = views.position(RECALL, self.log.name, cursor) + 1
+            count, current = memories.count(cursor, names, ALWAYS), memories.current_in(cursor, names)
+        return Members(size, count, current, sum(len(record.text.encode()) for record in self.pinned(namespace)))
 
     def namespaces_under(self, top: str) -> tuple[str, ...]:
         """The namespaces there are in a subtree: the one that is named, and those below it."""
         with self.recalling().reading() as cursor:
-            return tuple(name for name in memories.namespaces(cursor) if name == top or name.startswith(f"{top}/"))
+            names = aliases(cursor)
+            there = sorted({names.get(name, name) for name, *_ in memories.by_namespace(cursor)})
+        top = names.get(top, top)
+        return tuple(name for name in there if name == top or name.startswith(f"{top}/"))
 
     def follow(self) -> None:
         """After a change: the views catch up, and what is new is embedded if the model is loaded.

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
+    from ..commands.rename import Renamed
     from ..events.mapper import LoggedEvent
     from ..memory import Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.key_list import KeyList
+    from ..queries.namespaces import Namespace
     from ..queries.status import Status
     from ..queries.verify import Report
     from ..queries.why import Because, Why
@@ -149,6 +151,21 @@ def _because(hit: Because) -> dict[str, Any]:
         "memory": record(hit.record),
         "events": [event(logged) for logged in hit.events],
     }
+
+
+def namespaces(found: Sequence[Namespace]) -> dict[str, Any]:
+    """Every namespace, with times in ISO 8601."""
+    return {
+        "namespaces": [
+            {**each._asdict(), "written_at": instant(each.written_at), "read_at": instant(each.read_at)}
+            for each in found
+        ]
+    }
+
+
+def renamed(found: Renamed) -> dict[str, Any]:
+    """What came of a rename."""
+    return found._asdict()
 
 
 def log(rows: Sequence[AuditRow]) -> dict[str, Any]:

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
+    from ..commands.rename import Renamed
     from ..events.mapper import LoggedEvent
     from ..memory import Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.key_list import KeyList
+    from ..queries.namespaces import Namespace
     from ..queries.status import Status
     from ..queries.verify import Report
     from ..queries.why import Why
@@ -151,6 +153,33 @@ def explained(screen: Screen, why: Why) -> None:
         screen.say()
         screen.say(f"The events behind {short(hit.record.id)}, each verified:", style="bold")
         history(screen, hit.events)
+
+
+def namespaces(screen: Screen, found: Sequence[Namespace]) -> None:
+    """Every namespace, how much is in it, and when it was last used."""
+    if not found:
+        screen.say("There is no memory yet. `tallystick store` makes the first.")
+        return
+    columns = (
+        Column("namespace", wide=True),
+        Column("current", right=True),
+        Column("memories", right=True),
+        Column("written (UTC)"),
+        Column("read (UTC)"),
+        Column("called before"),
+    )
+    rows = [
+        (n.name, str(n.current), str(n.memories), minute(n.written_at), _minute(n.read_at), " ".join(n.aliases))
+        for n in found
+    ]
+    screen.table(columns, rows)
+
+
+def renamed(screen: Screen, found: Renamed) -> None:
+    """What came of a rename."""
+    screen.say(f"{found.old} is called {found.new} now: {found.moved} current memories moved")
+    for older in found.superseded:
+        screen.say(f"  superseded {older}: the newer one stays")
 
 
 def log(screen: Screen, rows: Sequence[AuditRow]) -> None:
@@ -309,6 +338,10 @@ def _what(event: object) -> str:
     if isinstance(by, bytes):
         return f"by {short(by)}"
     return getattr(event, "text", None) or getattr(event, "reason", None) or ""
+
+
+def _minute(microseconds: int | None) -> str:
+    return "" if microseconds is None else minute(microseconds)
 
 
 def _when(found: Record) -> str:

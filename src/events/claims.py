@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..errors import Claimed
+from ..errors import Claimed, RevisionConflict
 from .kinds import Stored
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS claim (tag BLOB PRIMARY KEY, place INTEGER NOT NULL) STRICT, WITHOUT ROWID",)
@@ -27,6 +28,14 @@ class Release(NamedTuple):
     """A tag that a stream gives up, where it holds it."""
 
     tag: bytes
+    holder: bytes
+
+
+class Move(NamedTuple):
+    """A tag that its holder gives up for another one, which it then holds as long as it has held the first."""
+
+    tag: bytes
+    to: bytes
     holder: bytes
 
 
@@ -64,6 +73,11 @@ def command_tag(index_key: bytes, namespace: str, command_id: str | None) -> byt
     return None if command_id is None else claim_tag(index_key, namespace, "command", command_id)
 
 
+def renamed_tag(index_key: bytes, namespace: str) -> bytes:
+    """The claim on a namespace's name by the rename that made it an old one. Free while the name is the one in use."""
+    return claim_tag(index_key, namespace, "renamed")
+
+
 def holder_of(cursor: Any, tag: bytes) -> tuple[bytes, int] | None:
     """The stream that holds a tag and the place of the entry that took it, or None."""
     row = cursor.execute(
@@ -85,3 +99,18 @@ def release(cursor: Any, given: Release) -> None:
     held = holder_of(cursor, given.tag)
     if held and held[0] == given.holder:
         cursor.execute("DELETE FROM claim WHERE tag = ?", (given.tag,))
+
+
+def move(cursor: Any, given: Move) -> None:
+    """Hold another tag instead, where this holder has the first. Raises Claimed where somebody else has the other."""
+    held, other = holder_of(cursor, given.tag), holder_of(cursor, given.to)
+    if other is not None:
+        raise Claimed(given.to, other[0], other[1] % PLACES)
+    if held and held[0] == given.holder:
+        cursor.execute("UPDATE claim SET tag = ? WHERE tag = ?", (given.to, given.tag))
+
+
+def require_free(cursor: Any, tags: Sequence[bytes]) -> None:
+    """Raise RevisionConflict where one of these names of namespaces is one no more."""
+    if any(holder_of(cursor, tag) for tag in tags):
+        raise RevisionConflict("The namespace has been renamed since it was looked up. Repeat the command.")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from eventsourcing.persistence import IntegrityError
 
-from ..errors import KeysMissing, LogDamaged, NotFound
-from .claims import PLACES, Claim, Release, release, take
+from ..errors import KeysMissing, LogDamaged, NotFound, RevisionConflict
+from .claims import PLACES, Claim, Move, Release, move, release, require_free, take
 from .commit import GroupCommit
 from .driver import Datastore
 from .entries import Identity, Tip
@@ -24,11 +24,17 @@ PAGE = 500
 
 
 class Append(NamedTuple):
-    """What one command asks to happen: drafts, what they claim and what they give up, all or nothing."""
+    """What one command asks to happen: drafts, what they claim, give up and hold under another tag, all or nothing.
+
+    It happens only while the tags in `free` are held by nobody, and the log has this size, where one is given.
+    """
 
     drafts: tuple[Draft, ...]
     claims: tuple[Claim, ...] = ()
     releases: tuple[Release, ...] = ()
+    moves: tuple[Move, ...] = ()
+    free: tuple[bytes, ...] = ()
+    size: int | None = None
 
 
 class Appended(NamedTuple):
@@ -107,12 +113,17 @@ class Log:
                 self._vault.forget(draft.stream)
 
     def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> Sequence[int]:
+        require_free(cursor, request.free)
+        if request.size not in (None, self.recorder.size(cursor)):
+            raise RevisionConflict("The log has grown since the command was decided on. Repeat the command.")
         try:
             positions = self.recorder.insert_within(cursor, sealed)
         except self._datastore.driver_errors as error:
             raise self._index_damaged(error) from error
         for given in request.releases:
             release(cursor, given)
+        for moved in request.moves:
+            move(cursor, moved)
         for claim in request.claims:
             take(cursor, claim, self.recorder.identity.number * PLACES + positions[claim.draft])
         return positions

@@ -44,6 +44,13 @@ def use_of(cursor: Any, memory: bytes) -> tuple[int, int | None]:
     return row[0], row[1]
 
 
+def last_by_namespace(cursor: Any) -> list[tuple[str, int]]:
+    """Each namespace as it was named in storing, and when a memory of it was last handed out (microseconds)."""
+    return list(
+        cursor.execute("SELECT namespace, max(at) FROM access JOIN memories ON stream = memory GROUP BY namespace")
+    )
+
+
 def _rows(logged: LoggedEvent) -> list[tuple[Any, ...]]:
     event, header = logged.event, logged.header
     tail = (event.actor, event.recorded_at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..events.kinds import Recalled, Stored
+from ..events.kinds import NamespaceRenamed, Recalled, Stored
 from ..events.mapper import LoggedEvent
 from .view import Page, digest_of
 
@@ -29,7 +29,7 @@ class Audit:
     """One row for each event."""
 
     name = "audit"
-    version = 1
+    version = 2
     schema = (
         "CREATE TABLE audit (log TEXT NOT NULL, position INTEGER NOT NULL, id BLOB NOT NULL, kind TEXT NOT NULL, "
         "stream BLOB NOT NULL, revision INTEGER NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL, "
@@ -62,6 +62,8 @@ def _row(log: str, logged: LoggedEvent) -> AuditRow:
     namespace = event.namespace if isinstance(event, Stored) else ""
     if isinstance(event, Recalled):
         namespace = " ".join(event.namespaces)
+    if isinstance(event, NamespaceRenamed):
+        namespace = f"{event.old} {event.new}"
     return AuditRow(
         log, header.position, header.id, header.kind, header.stream, header.revision, event.actor, event.recorded_at,
         namespace,

@@ -110,13 +110,22 @@ def neighbours(cursor: Any, number: int) -> tuple[int | None, int | None]:
     return found[0] and found[0][0], found[1] and found[1][0]
 
 
-def pinned(cursor: Any, namespace: str) -> list[bytes]:
-    """The current memories of a namespace that are pinned, oldest first."""
+def pinned(cursor: Any, namespaces: Sequence[str]) -> list[bytes]:
+    """The current memories of these namespaces that are pinned, oldest first."""
     rows = cursor.execute(
-        "SELECT stream FROM memories WHERE namespace = ? AND pinned AND status = 'current' ORDER BY number",
-        (namespace,),
+        f"SELECT stream FROM memories WHERE {WITHIN} AND pinned AND status = 'current' ORDER BY number",
+        (json.dumps(namespaces),),
     )
     return [stream for (stream,) in rows]
+
+
+def current_in(cursor: Any, namespaces: Sequence[str]) -> dict[bytes, int]:
+    """The current memories of these namespaces, in order of numbers, and the revision each row was folded from."""
+    rows = cursor.execute(
+        f"SELECT stream, revision FROM memories WHERE {WITHIN} AND status = 'current' ORDER BY number",
+        (json.dumps(namespaces),),
+    )
+    return dict(rows.fetchall())
 
 
 def number_and_revision(cursor: Any, stream: bytes) -> tuple[int, int] | None:
@@ -195,9 +204,11 @@ def counts(cursor: Any) -> dict[str, int]:
     return dict(cursor.execute("SELECT status, count(*) FROM memories GROUP BY status ORDER BY status").fetchall())
 
 
-def namespaces(cursor: Any) -> dict[str, int]:
-    """How many current memories each namespace has."""
-    rows = cursor.execute(
-        "SELECT namespace, sum(status = 'current') FROM memories GROUP BY namespace ORDER BY namespace"
+def by_namespace(cursor: Any) -> list[tuple[str, int, int, int]]:
+    """Each namespace as it was named in storing: memories, current ones, and when one was last stored or revised."""
+    return list(
+        cursor.execute(
+            "SELECT namespace, count(*), sum(status = 'current'), max(coalesce(revised_at, recorded_at)) "
+            "FROM memories GROUP BY namespace ORDER BY namespace"
+        )
     )
-    return dict(rows.fetchall())

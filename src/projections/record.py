@@ -66,6 +66,7 @@ class Record:
     pinned: bool = False
     links: tuple[Link, ...] = ()
     provenance: Mapping[str, int] = field(default_factory=dict)
+    renamed_to: str | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.id[:12]}, {self.status}, {self.text[:60]!r})"
@@ -82,8 +83,12 @@ class Record:
 
     @property
     def namespace(self) -> str:
-        """The namespace the memory belongs to."""
-        return self.stored.namespace
+        """The namespace the memory belongs to, by the name it has now; `stored` holds the one it had then."""
+        return self.renamed_to or self.stored.namespace
+
+    def renamed(self, namespace: str) -> Record:
+        """The same memory, its namespace having this name now."""
+        return self if namespace == self.namespace else replace(self, renamed_to=namespace)
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -42,13 +42,18 @@ class Search(Protocol):
 
 
 class Question(NamedTuple):
-    """What is asked: the words, where to look, how many memories at most, when (microseconds), and what they fulfil."""
+    """What is asked: the words, where to look, how many memories at most, when (microseconds), and what they fulfil.
+
+    `namespaces` are the names under which memories were stored, `aliases` those among them that are called otherwise
+    now.
+    """
 
     text: str
     namespaces: tuple[str, ...]
     limit: int
     now: int
     filters: Filters = Filters()
+    aliases: Mapping[str, str] = {}
 
 
 class Hit(NamedTuple):
@@ -105,6 +110,7 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
             if record.stored.namespace not in question.namespaces:
                 raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
             if record.status == "current":
+                record = record.renamed(question.aliases.get(record.namespace, record.namespace))
                 found.append(Hit(record, _scores(row[0], fused, dense, lexical)))
             if len(found) == question.limit:
                 break

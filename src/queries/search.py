@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..errors import Refused, ViewsDamaged
@@ -22,7 +23,7 @@ SORTS = ("recorded_at", "occurred_at", "revised_at", "expires_at", "importance",
 class Sought(NamedTuple):
     """What is searched: where, by which filters, in which order, how many at a time, after what, and when.
 
-    `scope` is how the namespaces were asked for.
+    `namespaces` and `aliases` as in a `Question`. `scope` is how the namespaces were asked for.
     """
 
     namespaces: tuple[str, ...]
@@ -32,6 +33,7 @@ class Sought(NamedTuple):
     limit: int
     after: str | None
     now: int
+    aliases: Mapping[str, str]
 
 
 class Found(NamedTuple):
@@ -79,7 +81,8 @@ def _records(log: Log, page: list[tuple[Any, tuple[Any, ...]]], sought: Sought) 
         if record.stored.namespace not in sought.namespaces:
             raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
     wanted = {"current" if status == "expired" else status for status in sought.filters.statuses}
-    return tuple(record for record in records if record.status in wanted)
+    names = sought.aliases
+    return tuple(r.renamed(names.get(r.namespace, r.namespace)) for r in records if r.status in wanted)
 
 
 def _order(sort: Any) -> str:

@@ -21,7 +21,7 @@ from .conftest import Tally
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
 VERBS = (
     "init", "store", "recall", "search", "get", "forget", "restore", "history", "why", "log", "status", "verify",
-    "replay",
+    "replay", "namespaces", "rename", "merge",
 )  # fmt: skip
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
@@ -300,6 +300,19 @@ def test_search_goes_through_everything_a_page_at_a_time(store: Tally) -> None:
     assert "Apples 4" in shown
     assert "next page" in shown
     assert store("search", "--sort", "colour").code == 1
+
+
+def test_a_namespace_is_renamed_and_merged(store: Tally) -> None:
+    """Both names lead to its memories, and the list of namespaces says what it was called."""
+    store("store", "Apples", "--namespace", "a")
+    store("store", "Pears", "--namespace", "b")
+    assert "called c now" in store("rename", "a", "c").out
+    assert store("merge", "c", "b", "--json").document["moved"] == 1
+    (found,) = store("namespaces", "--json").document["namespaces"]
+    assert (found["name"], found["current"], found["aliases"]) == ("b", 2, ["a", "c"])
+    assert "a c" in store("namespaces").out
+    assert len(store("search", "--namespace", "a", "--json").document["memories"]) == 2
+    assert store("rename", "x", "y").code == 1
 
 
 def test_recall_document(store: Tally) -> None:

@@ -86,6 +86,14 @@ def why(
 
 
 @verb
+def namespaces(request: Request) -> None:
+    """Show every namespace that has memories: how many, what it was called before, when it was last used."""
+    with request.memory() as memory:
+        found = memory.namespaces()
+    request.answer(found, documents.namespaces, tables.namespaces)
+
+
+@verb
 def log(request: Request, limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20) -> None:
     """Show who did what when, newest first, over both logs."""
     with request.memory() as memory:
@@ -103,5 +111,5 @@ def status(request: Request) -> None:
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (recall, search, get, history, why, log, status):
+    for command in (recall, search, get, history, why, namespaces, log, status):
         app.command()(command)

@@ -12,6 +12,8 @@ from .. import documents, tables
 from ..request import Request
 from .verb import Identifier, Namespace, Reason, verb
 
+Old = Annotated[str, typer.Argument(help="The namespace, by the name it has or had.")]
+
 
 @verb
 def store(  # noqa: PLR0913  a command's options are its parameters
@@ -93,7 +95,26 @@ def restore(request: Request, identifier: Identifier, reason: Reason = None) -> 
     request.answer(outcome, documents.outcome, tables.outcome)
 
 
+@verb
+def rename(request: Request, old: Old, new: Annotated[str, typer.Argument(help="The name it gets.")]) -> None:
+    """Give a namespace another name. The old one leads there too, and can be given back."""
+    with request.memory() as memory:
+        outcome = memory.rename(old, new)
+    request.answer(outcome, documents.renamed, tables.renamed)
+
+
+@verb
+def merge(request: Request, old: Old, into: Annotated[str, typer.Argument(help="The one they go to.")]) -> None:
+    """Make the memories of a namespace those of another one. Nothing undoes it.
+
+    Where both hold a value of one key, or one text, the newer supersedes the older.
+    """
+    with request.memory() as memory:
+        outcome = memory.merge(old, into)
+    request.answer(outcome, documents.renamed, tables.renamed)
+
+
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (store, forget, restore):
+    for command in (store, forget, restore, rename, merge):
         app.command()(command)
