@@ -78,13 +78,13 @@ class Listing:
     """One page of memories: iterate over it. `total` counts those of all pages.
 
     `cursor` is what `after=` takes to go on, None on the last page; `receipt` is the id of the event by which this
-    page is on record.
+    page is on record, None where the keys only read.
     """
 
     records: tuple[Record, ...]
     total: int
     cursor: str | None
-    receipt: str
+    receipt: str | None
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
@@ -532,7 +532,7 @@ class Memory:
         receipt = self._opened.access.recalled(event)
         return None if receipt is None else receipt.hex()
 
-    def _record_search(self, sought: Sought, found: Found) -> str:
+    def _record_search(self, sought: Sought, found: Found) -> str | None:
         event = self._opened.session.event(
             Recalled,
             verb="search",
@@ -546,7 +546,8 @@ class Memory:
             log_size=found.log_size,
             log_root=found.log_root,
         )
-        return self._opened.access.recalled(event).hex()
+        receipt = self._opened.access.recalled(event)
+        return None if receipt is None else receipt.hex()
 
 
 def _open_or_create(directory: Path, keys: KeySource) -> Installation:

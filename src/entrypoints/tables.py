@@ -80,7 +80,7 @@ def listed(screen: Screen, listing: Listing) -> None:
     columns = (Column("id"), Column("status"), Column("when (UTC)"), Column("kind"), Column("text", wide=True))
     screen.table(columns, rows)
     screen.say()
-    screen.facts({"total": str(listing.total), "next page": listing.cursor or "", "receipt": listing.receipt})
+    screen.facts({"total": str(listing.total), "next page": listing.cursor or "", "receipt": listing.receipt or ""})
 
 
 def record(screen: Screen, found: Record) -> None:

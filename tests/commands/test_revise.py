@@ -187,7 +187,7 @@ def test_revisions_of_two_writers_come_one_after_the_other(memory: Memory) -> No
     """Without `if_revision` nothing is lost: each decides on what the other has written."""
     stored = memory.store("one")
     writers = [
-        Thread(target=lambda n=n: [memory.revise(stored.id, tags_added=[f"{n}-{i}"]) for i in range(8)])  # type: ignore[misc]
+        Thread(target=lambda n=n: [memory.revise(stored.id, tags_added=[f"{n}-{i}"]) for i in range(8)])
         for n in range(3)
     ]
     for writer in writers:

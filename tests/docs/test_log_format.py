@@ -18,6 +18,7 @@ from tallystick.errors import LogDamaged, TallystickError
 from tallystick.events.canonical import decode_body, encode_body
 from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import Installation
+from tallystick.events.key_places import place_of
 from tallystick.events.keys import load_keys
 from tallystick.events.kinds import Event, body_of
 from tallystick.events.signing import SMALL_ORDER_KEYS
@@ -162,8 +163,15 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         memory.unlink(ids[2], ids[3], kind="causes")
         memory.protect(ids[4])
         memory.pin(ids[4])
-        memory.used(memory.recall("note").receipt, [ids[4]])
+        memory.used(memory.recall("note").receipt or "", [ids[4]])
         memory.get(ids[2])
+        memory.search(tags=["b"], limit=2)
+        memory.store("Company C", key="employer", namespace="org/old")
+        memory.store("note 4", namespace="org/old", thread="t", command_id="o-1")
+        memory.merge("org/old", "org/acme")
+        memory.rename("org/acme", "org/acme2")
+        memory.store("note 4 \u2003", namespace="org/acme", command_id="o-2")
+        memory.rename("org/acme2", "org/acme")
         memory.rebuild(reason="to have one")
     yield folder
 
@@ -259,7 +267,7 @@ def test_a_torn_slot_of_the_mark_leaves_the_other(torn: int, tmp_path: Path, sch
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_a_store_that_was_used_verifies_by_the_page(depth: str, used: Path) -> None:
     """What a Memory writes is what the page says, and its size and root are those that we report."""
-    keys = load_keys(used / "keys")
+    keys = load_keys(place_of(used / "keys", b""))
     given = Given()
     given.root, given.mark = keys.root.public, (used / "keys" / "mark").read_bytes()
     given.secrets = {"kek": keys.kek, "index": keys.index}
