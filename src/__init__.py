@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
     from .queries.namespaces import Namespace
     from .queries.recall import Hit
     from .queries.status import Status
+    from .queries.trail import Receipt
     from .queries.verify import Report
     from .queries.why import Because, Why
 
@@ -36,6 +37,7 @@ __all__ = [
     "Outcome",
     "Rebuilt",
     "Recall",
+    "Receipt",
     "Record",
     "Renamed",
     "Report",
@@ -60,6 +62,7 @@ _ROOMS = {
     "Outcome": "commands.outcome",
     "Rebuilt": "commands.rebuild",
     "Recall": "memory",
+    "Receipt": "queries.trail",
     "Record": "projections.record",
     "Renamed": "commands.rename",
     "Report": "queries.verify",

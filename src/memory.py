@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from .commands.back_up_keys import KeyBackup, RestoredKeys, back_up_keys, decline_key_backup, restore_keys
 from .commands.change import Wish
@@ -34,7 +36,7 @@ from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .opened import OpenStore, Scope, now
-from .projections.audit import AuditRow, latest
+from .projections.audit import AuditRow, after, ends, newest
 from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
@@ -45,11 +47,14 @@ from .queries.namespaces import Namespace, namespaces
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.search import Found, Sought, search
 from .queries.status import Status, status
+from .queries.trail import Receipt, TrailFilters, receipts
 from .queries.verify import Depth, Progress, Report, quiet, verify
 from .queries.why import Why, packed, why
 
 UNRECORDED = "not on record: the keys of this store read and don't sign"
 
+
+FOLLOW_SECONDS = 0.2
 
 Result = TypeVar("Result")
 
@@ -107,7 +112,7 @@ class Memory:
     # ---- opening and closing
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913  what a store can be opened with
         cls,
         path: str | Path,
         *,
@@ -115,23 +120,27 @@ class Memory:
         actor: str | None = None,
         keys: KeySource = None,
         model: str | None = None,
+        audit: Literal["grouped", "strict"] | None = None,
         create: bool = True,
     ) -> Self:
         """Open the store in a directory, or make one there.
 
         `keys` is the directory of its keys, `env` (the environment), `keyring` (the keyring of the system) or a
         `KeyHolder`; without it, TALLYSTICK_KEYS, then your own key directory. `model` is `auto`, `none`, or the folder
-        of an ONNX model. `create=False` never makes a store. What others have appended is verified first, and
+        of an ONNX model. `audit="strict"` hands out nothing before the disk has that it was; `grouped` has it there
+        within 100 ms. `create=False` never makes a store. What others have appended is verified first, and
         everything where the files have changed while nobody had the store open.
 
         Raises Refused, NotFound, KeysMissing, StoreIsNewer, LogDamaged or ViewsDamaged; each says what to do.
         """
         settings = load_settings()
         directory, source = Path(path), settings.keys if keys is None else keys
-        name = settings.namespace if namespace is None else namespace
+        name, record = settings.namespace if namespace is None else namespace, audit or settings.audit
         check_namespace(name)
+        if record not in ("grouped", "strict"):
+            raise Refused(f"audit is {record!r}: give `grouped` or `strict`.")
         installation = _open_or_create(directory, source) if create else Installation.open(directory, source)
-        opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model)
+        opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model, audit=record)
         opened.trust_or_compare_views()
         if installation.unmarked:
             _say("mark.missing", mark=str(installation.mark.path) if installation.mark else "")
@@ -396,10 +405,45 @@ class Memory:
                 with self._opened.in_use():
                     yield logged
 
-    def log(self, *, limit: int = 20) -> list[AuditRow]:
-        """The newest events of both logs, newest first: who did what when, without any text."""
-        with self._opened.in_use(), self._opened.views.current(TRAIL).reading() as cursor:
-            return latest(cursor, limit)
+    def log(self, *, limit: int = 20, **filters: Any) -> list[AuditRow]:
+        """The newest events of both logs, newest first: who did what when, without any text.
+
+        Filters are `kind`, `actor`, `memory` (its own events, and those that handed it out), `since`, `until` and
+        `log` (`memory` or `access`).
+        """
+        with self._opened.in_use():
+            condition = self._trail(filters).condition()
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                return list(islice(newest(cursor, condition), _limit(limit)))
+
+    def follow(self, *, limit: int = 0, **filters: Any) -> Iterator[AuditRow]:
+        """The newest events as of `log`, oldest first, and then each event as it happens, whoever appends it.
+
+        Never ends while the store is open.
+        """
+        with self._opened.in_use():
+            condition = self._trail(filters).condition()
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                reached, rows = ends(cursor), list(islice(newest(cursor, condition), limit))[::-1]
+        while True:
+            yield from rows
+            time.sleep(FOLLOW_SECONDS)
+            with self._opened.in_use(), self._opened.views.current(TRAIL).reading() as cursor:
+                rows, reached = after(cursor, condition, {"memory": 0, "access": 0} | reached), ends(cursor)
+
+    def receipts(self, *, verb: str | None = None, limit: int = 20, **filters: Any) -> list[Receipt]:
+        """What was read, newest first: question or verb, who asked when, which memories were handed out.
+
+        Filters are `verb` (`recall`, `search`, `get` ...), `actor`, `memory`, `since` and `until`; `why` tells the
+        rest of one. On record as a read, since it hands out questions.
+        """
+        with self._opened.in_use():
+            asked, log = self._trail(filters), self._opened.installation.access
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                found = list(receipts(log, cursor, asked, verb, _limit(limit)))
+            for stream in dict.fromkeys(stream for stream, _ in found):
+                self._opened.access.read(stream, "receipts")
+            return [receipt for _, receipt in found]
 
     def verify(self, *, depth: Depth = "full", views: bool = False, progress: Progress = quiet) -> Report:
         """Check every entry, root, hash, signature, commitment, data key and claim; with `views` a rebuild too.
@@ -493,6 +537,10 @@ class Memory:
         check_namespace(old)
         check_namespace(new)
         return self._write(lambda session: rename(session, old, new, self._opened.members, merge=merge))
+
+    def _trail(self, filters: Mapping[str, Any]) -> TrailFilters:
+        memory = filters.get("memory")
+        return TrailFilters.of(filters if memory is None else {**filters, "memory": self._opened.resolve(memory)})
 
     def _row(self, namespace: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {"namespace": self.namespace if namespace is None else namespace, **fields}

@@ -41,10 +41,10 @@ class Scope(NamedTuple):
 class OpenStore:
     """What every verb works with. Closed once; of no use in a forked child."""
 
-    def __init__(self, installation: Installation, *, actor: str, model: str) -> None:
+    def __init__(self, installation: Installation, *, actor: str, model: str, audit: str = "grouped") -> None:
         self.installation = installation
         self.session = Session(installation, actor, {"process": str(os.getpid()), "user": user()}, now)
-        self.access = AccessRecord(self.session)
+        self.access = AccessRecord(self.session, strict=audit == "strict")
         self.views = ViewsInForce(installation)
         self.temporary: Path | None = None
         self._model = model

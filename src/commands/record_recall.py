@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
-from ..errors import Refused
+from eventsourcing.persistence import PersistenceError
+
+from ..errors import Refused, Unavailable
 from ..events.kinds import Event, Exported, Read, Recalled, Used
 from ..events.log import Append, Log
+from ..events.mapper import Draft
 from .session import Session
 
 
 class AccessRecord:
     """The reads of one session, on one stream of the access log: committed at once, on the disk within 100 ms.
 
-    A power failure may lose those last 100 ms, the end of the process loses nothing. Where the keys only read,
-    nothing can be put on record, and there is no receipt.
+    A power failure may lose those last 100 ms, the end of the process loses nothing. A strict record is on the disk
+    before anything is handed out. Where the keys only read, nothing can be put on record, and there is no receipt.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, strict: bool = False) -> None:
         self._session = session
+        self._strict = strict
         self._stream: bytes | None = None
         self._opening = Lock()
 
@@ -59,14 +63,19 @@ class AccessRecord:
 
     def _append(self, event: Event) -> bytes:
         log = self._session.installation.access
-        with self._opening:
-            if self._stream is None:
-                return self._open(log, event)
-        return log.append(Append((log.following(self._stream, event),)), durable=False)[0].id
+        try:
+            with self._opening:
+                if self._stream is None:
+                    return self._open(log, event)
+            return self._put(log, log.following(self._stream, event))
+        except PersistenceError as error:
+            raise Unavailable(f"This can't be put on record ({error}), so nothing is handed out. Try again.") from error
 
     def _open(self, log: Log, event: Event) -> bytes:
         stream, nonce = log.new_stream()
-        draft = log.opening(stream, event.model_copy(update={"nonce": nonce}))
-        receipt = log.append(Append((draft,)), durable=False)[0].id
+        receipt = self._put(log, log.opening(stream, event.model_copy(update={"nonce": nonce})))
         self._stream = stream
         return receipt
+
+    def _put(self, log: Log, draft: Draft) -> bytes:
+        return log.append(Append((draft,)), durable=self._strict)[0].id

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
     from ..queries.status import Status
+    from ..queries.trail import Receipt
     from ..queries.verify import Report
     from ..queries.why import Because, Why
     from .git_history import Imported
@@ -170,7 +171,17 @@ def renamed(found: Renamed) -> dict[str, Any]:
 
 def log(rows: Sequence[AuditRow]) -> dict[str, Any]:
     """The newest events of both logs."""
-    return {"events": [{**row._asdict(), "at": instant(row.at)} for row in rows]}
+    return {"events": [audit_row(row) for row in rows]}
+
+
+def audit_row(row: AuditRow) -> dict[str, Any]:
+    """One event without its text."""
+    return {**row._asdict(), "at": instant(row.at)}
+
+
+def receipts(found: Sequence[Receipt]) -> dict[str, Any]:
+    """What was read."""
+    return {"receipts": [{**each._asdict(), "at": instant(each.at)} for each in found]}
 
 
 def status(found: Status) -> dict[str, Any]:

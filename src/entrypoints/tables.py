@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
     from ..queries.status import Status
+    from ..queries.trail import Receipt
     from ..queries.verify import Report
     from ..queries.why import Why
     from .git_history import Imported
@@ -193,11 +194,22 @@ def log(screen: Screen, rows: Sequence[AuditRow]) -> None:
         Column("claimed by"),
         Column("namespace", wide=True),
     )
-    cells = [
-        (minute(row.at), row.log, str(row.position), row.kind, short(row.stream), row.actor, row.namespace)
-        for row in rows
-    ]
-    screen.table(columns, cells)
+    screen.table(columns, [_audit_cells(row) for row in rows])
+
+
+def audit_row(screen: Screen, row: AuditRow) -> None:
+    """One event, on a line of its own."""
+    screen.say("  ".join(cell for cell in _audit_cells(row) if cell))
+
+
+def receipts(screen: Screen, found: Sequence[Receipt]) -> None:
+    """What was read, newest first."""
+    columns = (
+        Column("receipt"), Column("when (UTC)"), Column("verb"), Column("claimed by"), Column("memories", right=True),
+        Column("question", wide=True),
+    )  # fmt: skip
+    rows = [(r.receipt, minute(r.at), r.verb, r.actor, str(len(r.memories)), r.query or r.of or "") for r in found]
+    screen.table(columns, rows)
 
 
 def status(screen: Screen, found: Status) -> None:
@@ -338,6 +350,10 @@ def _what(event: object) -> str:
     if isinstance(by, bytes):
         return f"by {short(by)}"
     return getattr(event, "text", None) or getattr(event, "reason", None) or ""
+
+
+def _audit_cells(row: AuditRow) -> tuple[str, ...]:
+    return (minute(row.at), row.log, str(row.position), row.kind, short(row.stream), row.actor, row.namespace)
 
 
 def _minute(microseconds: int | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +23,7 @@ from .conftest import Tally
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
 VERBS = (
     "init", "store", "recall", "search", "get", "forget", "restore", "history", "why", "log", "status", "verify",
-    "replay", "namespaces", "rename", "merge",
+    "replay", "namespaces", "rename", "merge", "receipts",
 )  # fmt: skip
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
@@ -313,6 +315,37 @@ def test_a_namespace_is_renamed_and_merged(store: Tally) -> None:
     assert "a c" in store("namespaces").out
     assert len(store("search", "--namespace", "a", "--json").document["memories"]) == 2
     assert store("rename", "x", "y").code == 1
+
+
+def test_receipts_list_what_was_asked(store: Tally) -> None:
+    """Every read with its question; filters pick some of them, and so they do in the log."""
+    store("store", "Apples")
+    receipt = store("recall", "apples", "--json").document["receipt"]
+    store("search")
+    (found,) = store("receipts", "--verb", "recall", "--json").document["receipts"]
+    assert (found["receipt"], found["query"], len(found["memories"])) == (receipt, "apples", 1)
+    assert receipt in store("receipts").out
+    events = store("log", "--kind", "recalled", "--log", "access", "--limit", "1", "--json").document["events"]
+    assert [event["kind"] for event in events] == ["memory.recalled"]
+    assert store("log", "--kind", "sold").code == 1
+
+
+def test_the_log_is_followed(store: Tally, project: Path) -> None:
+    """`log --follow` prints each event as it happens, one to a line, until it is stopped."""
+    store("store", "Apples")
+    process = subprocess.Popen([*PROGRAM, "log", "--follow", "--limit", "5", "--json"], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["kind"] == "memory.stored"
+        store("recall", "apples")
+        assert json.loads(process.stdout.readline())["kind"] == "memory.recalled"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
 
 
 def test_recall_document(store: Tally) -> None:

@@ -1,4 +1,4 @@
-"""The options by which recall and search leave memories out."""
+"""The options that leave memories out of what is found, and events out of what is listed."""
 
 from __future__ import annotations
 
@@ -27,27 +27,42 @@ _OPTIONS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-def filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that filter, as its `filters`: those that were given, by the names that Python has."""
+_TRAIL: dict[str, tuple[Any, str, str]] = {
+    "actor": (str | None, "--actor", "Only what this actor did."),
+    "memory": (str | None, "--memory", "Only what was done with this memory, by its id."),
+    "since": (str | None, "--since", "Only what happened at this time or later."),
+    "until": (str | None, "--until", "Only what happened before this time."),
+}
+_METAVARS = {"since": "TIME", "until": "TIME", "where": "JSON", "memory": "ID"}
 
+
+def filtered(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that filter memories, as its `filters`: those given, by the names Python has."""
+    return _with_options(command, _OPTIONS)
+
+
+def trailed(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that filter events, as its `filters`: those given, by the names Python has."""
+    return _with_options(command, _TRAIL)
+
+
+def _with_options(command: Callable[..., None], offered: dict[str, tuple[Any, str, str]]) -> Callable[..., None]:
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
-        filters = {name: value for name in _OPTIONS if (value := options.pop(name)) is not None}
+        filters = {name: value for name in offered if (value := options.pop(name)) is not None}
         if "where" in filters:
             filters["where"] = _where(filters["where"])
         command(*arguments, filters=filters, **options)
 
     own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "filters"]
-    run.__signature__ = inspect.Signature([*own, *map(_parameter, _OPTIONS)])  # type: ignore[attr-defined]
+    added = [_parameter(name, *option) for name, option in offered.items()]
+    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]  # what typer reads
     return run
 
 
-def _parameter(name: str) -> inspect.Parameter:
-    kind, option, explained = _OPTIONS[name]
-    metavar = {"since": "TIME", "until": "TIME", "where": "JSON"}.get(name)
-    shown = typer.Option(option, metavar=metavar, help=explained, show_default=False)
-    annotation = Annotated[kind, shown]  # type: ignore[valid-type]  # typer reads it when it runs
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+def _parameter(name: str, kind: Any, option: str, explained: str) -> inspect.Parameter:
+    shown = typer.Option(option, metavar=_METAVARS.get(name), help=explained, show_default=False)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, shown])
 
 
 def _where(written: str) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
 from .. import documents, tables
 from ..request import Request
-from .filters import filtered
+from .filters import filtered, trailed
 from .verb import Identifier, Model, verb
 
 
@@ -94,11 +95,51 @@ def namespaces(request: Request) -> None:
 
 
 @verb
-def log(request: Request, limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20) -> None:
-    """Show who did what when, newest first, over both logs."""
+@trailed
+def log(
+    request: Request,
+    filters: dict[str, Any],
+    limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Oldest first, and then each event as it happens.")] = False,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only this kind: stored, recalled ...", show_default=False)
+    ] = None,
+    which: Annotated[
+        str | None, typer.Option("--log", metavar="LOG", help="Only this log: memory or access.", show_default=False)
+    ] = None,
+) -> None:
+    """Show who did what when, newest first, over both logs.
+
+    With --follow it goes on until it is stopped; with --json as well it prints one document to a line.
+    """
+    filters |= {name: value for name, value in (("kind", kind), ("log", which)) if value is not None}
     with request.memory() as memory:
-        rows = memory.log(limit=limit)
+        if follow:
+            with suppress(KeyboardInterrupt):
+                for row in memory.follow(limit=limit, **filters):
+                    request.tell(row, documents.audit_row, tables.audit_row)
+            return
+        rows = memory.log(limit=limit, **filters)
     request.answer(rows, documents.log, tables.log)
+
+
+@verb
+@trailed
+def receipts(
+    request: Request,
+    filters: dict[str, Any],
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20,
+    by: Annotated[
+        str | None, typer.Option("--verb", metavar="VERB", help="Only this: recall, search ...", show_default=False)
+    ] = None,
+) -> None:
+    """Show what was read, newest first: by whom, what was asked, how many memories were handed out.
+
+    `tallystick why RECEIPT` shows the rest of a recall.
+    """
+    with request.memory() as memory:
+        found = memory.receipts(verb=by, limit=limit, **filters)
+    request.answer(found, documents.receipts, tables.receipts)
 
 
 @verb
@@ -111,5 +152,5 @@ def status(request: Request) -> None:
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (recall, search, get, history, why, namespaces, log, status):
+    for command in (recall, search, get, history, why, namespaces, log, receipts, status):
         app.command()(command)
