@@ -11,7 +11,7 @@ if typing.TYPE_CHECKING:
     from .events.keys import KeyHolder
     from .events.mapper import LoggedEvent
     from .events.signing import Signer
-    from .memory import Listing, Memory, Recall
+    from .memory import Context, Listing, Memory, Recall
     from .projections.audit import AuditRow
     from .projections.record import Record
     from .queries.key_list import KeyList, KeyRow
@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "AuditRow",
     "Because",
+    "Context",
     "Hit",
     "KeyBackup",
     "KeyHolder",
@@ -50,6 +51,7 @@ __all__ = [
 _ROOMS = {
     "AuditRow": "projections.audit",
     "Because": "queries.why",
+    "Context": "memory",
     "Hit": "queries.recall",
     "KeyBackup": "commands.back_up_keys",
     "KeyHolder": "events.keys",

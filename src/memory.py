@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -41,6 +41,7 @@ from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
+from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.namespaces import Namespace, namespaces
@@ -70,12 +71,39 @@ class Recall:
     hits: tuple[Hit, ...]
     receipt: str | None
     degraded: tuple[str, ...]
+    _render: Callable[[Recall, int], Context] = field(repr=False, compare=False)
+
+    def context(self, max_tokens: int = 1000) -> Context:
+        """The hits, and what is pinned in the namespaces asked, for a prompt: numbered, dated and attributed.
+
+        They stand as data between two marks with a random word that is in no memory, so that no text can end them.
+        Pinned ones come first, then the hits in their order, as many as fit; a token is taken to be three bytes of
+        UTF-8. On record with the hash of what it returns. Raises Refused for less than 100 tokens.
+        """
+        return self._render(self, max_tokens)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
     def __len__(self) -> int:
         return len(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Memories rendered for a prompt: `text`, which is also what `str` gives.
+
+    `tokens` is the estimate of its size, `left_out` counts the memories that did not fit or were cut. `receipt` is
+    the id of the event that holds the SHA-256 of the text, None where the keys only read.
+    """
+
+    text: str
+    tokens: int
+    left_out: int
+    receipt: str | None
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +370,8 @@ class Memory:
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
             receipt = self._record(asked, answer)
-            return Recall(answer.hits, receipt, answer.degraded if receipt else (*answer.degraded, UNRECORDED))
+            degraded = answer.degraded if receipt else (*answer.degraded, UNRECORDED)
+            return Recall(answer.hits, receipt, degraded, partial(self._context, _called(asked)))
 
     def search(
         self,
@@ -537,6 +566,21 @@ class Memory:
         check_namespace(old)
         check_namespace(new)
         return self._write(lambda session: rename(session, old, new, self._opened.members, merge=merge))
+
+    def _context(self, namespaces: Sequence[str], recall: Recall, max_tokens: int) -> Context:
+        if type(max_tokens) is not int or max_tokens < LEAST_TOKENS:
+            raise Refused(f"max_tokens is {max_tokens!r}. Give at least {LEAST_TOKENS}.")
+        with self._opened.in_use():
+            pinned = [record for name in namespaces for record in self._opened.pinned(name)]
+            found = [hit.record for hit in recall.hits]
+            rendering = render(pinned, found, fresh_mark([*pinned, *found]), max_tokens)
+            receipt = None
+            if recall.receipt is not None:
+                streams = [record.stream for record in rendering.memories]
+                receipt = self._opened.access.rendered(_receipt(recall.receipt), streams, max_tokens, rendering.text)
+            self._echoes.remember(rendering.memories)
+            named = None if receipt is None else receipt.hex()
+            return Context(rendering.text, tokens_of(rendering.text), rendering.left_out, named)
 
     def _trail(self, filters: Mapping[str, Any]) -> TrailFilters:
         memory = filters.get("memory")

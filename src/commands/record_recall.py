@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from threading import Lock
 
 from eventsourcing.persistence import PersistenceError
 
 from ..errors import Refused, Unavailable
-from ..events.kinds import Event, Exported, Read, Recalled, Used
+from ..events.kinds import Event, Exported, Read, Recalled, Rendered, Used
 from ..events.log import Append, Log
 from ..events.mapper import Draft
 from .session import Session
@@ -51,6 +52,20 @@ class AccessRecord:
         if foreign or not memories:
             raise Refused(f"{', '.join(foreign) or 'Nothing'} was not among the hits. Name hits of that recall.")
         return self._append(self._session.event(Used, receipt=receipt, memories=tuple(dict.fromkeys(memories))))
+
+    def rendered(self, receipt: bytes, memories: Sequence[bytes], max_tokens: int, text: str) -> bytes | None:
+        """Append that the hits of a recall were rendered for a prompt; returns the receipt of that."""
+        tip = self._session.installation.memory.tip
+        event = self._session.event(
+            Rendered,
+            receipt=receipt,
+            memories=tuple(memories),
+            max_tokens=max_tokens,
+            sha256=hashlib.sha256(text.encode()).digest(),
+            log_size=tip.size,
+            log_root=tip.frontier.root(),
+        )
+        return self._append_if_signing(event)
 
     def exported(self, after: int, upto: int) -> bytes | None:
         """Append that events were handed out; returns the receipt."""

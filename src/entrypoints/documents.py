@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..commands.rebuild import Rebuilt
     from ..commands.rename import Renamed
     from ..events.mapper import LoggedEvent
-    from ..memory import Listing, Recall
+    from ..memory import Context, Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.key_list import KeyList
@@ -89,6 +89,11 @@ def recalled(recall: Recall) -> dict[str, Any]:
     return {"hits": hits, "receipt": recall.receipt, "degraded": list(recall.degraded)}
 
 
+def context(found: Context) -> dict[str, Any]:
+    """The hits of a recall for a prompt."""
+    return {"text": found.text, "tokens": found.tokens, "left_out": found.left_out, "receipt": found.receipt}
+
+
 def listed(listing: Listing) -> dict[str, Any]:
     """One page of a search, and how to go on."""
     return {
@@ -141,6 +146,9 @@ def explained(why: Why) -> dict[str, Any]:
         "log_root": recalled.log_root,
         "pipeline": recalled.pipeline,
         "degraded": list(recalled.degraded),
+        "verb": recalled.verb,
+        "filters": recalled.filters,
+        "context_sha256": None if why.context is None else why.context.sha256,
         "hits": [_because(hit) for hit in why.hits],
     }
 

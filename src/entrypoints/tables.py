@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..commands.rebuild import Rebuilt
     from ..commands.rename import Renamed
     from ..events.mapper import LoggedEvent
-    from ..memory import Listing, Recall
+    from ..memory import Context, Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.key_list import KeyList
@@ -73,6 +73,11 @@ def recalled(screen: Screen, recall: Recall) -> None:
         screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
     screen.say()
     screen.facts({"receipt": recall.receipt or "none", "degraded": "; ".join(recall.degraded)})
+
+
+def context(screen: Screen, found: Context) -> None:
+    """The hits of a recall for a prompt, and nothing else."""
+    screen.say(found.text.removesuffix("\n"))
 
 
 def listed(screen: Screen, listing: Listing) -> None:
@@ -137,6 +142,7 @@ def explained(screen: Screen, why: Why) -> None:
             "answered from": f"{recalled.log_size} entries, root {recalled.log_root.hex()}",
             "namespaces": " ".join(recalled.namespaces),
             "ranking": recalled.pipeline,
+            "context": f"SHA-256 {why.context.sha256.hex()}" if why.context else "",
             "degraded": "; ".join(recalled.degraded),
         }
     )

@@ -287,6 +287,22 @@ class Used(Event):
     memories: Annotated[tuple[StreamId, ...], Field(min_length=1)]
 
 
+class Rendered(Event):
+    """The hits of a recall were rendered for a prompt, in the access log: `receipt` is the recall's.
+
+    `memories` are those that stand in it, pinned ones first; `sha256` is the hash of what was handed out, as UTF-8.
+    """
+
+    KIND: ClassVar[str] = "memory.rendered"
+
+    receipt: StreamId
+    memories: tuple[StreamId, ...]
+    max_tokens: Annotated[int, Field(ge=1)]
+    sha256: Hash
+    log_size: Annotated[int, Field(ge=0)]
+    log_root: Hash
+
+
 class Exported(Event):
     """Events of the memory log were handed out, `after` one position up to another. In the access log."""
 
@@ -317,6 +333,7 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
         KeysBackedUp,
         KeyBackupDeclined,
         Recalled,
+        Rendered,
         Used,
         Read,
         Exported,

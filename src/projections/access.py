@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events.kinds import Read, Recalled
+from ..events.kinds import Read, Recalled, Rendered
 from ..events.mapper import LoggedEvent
 from .view import Page, digest_of
 
@@ -56,6 +56,8 @@ def _rows(logged: LoggedEvent) -> list[tuple[Any, ...]]:
     tail = (event.actor, event.recorded_at)
     if isinstance(event, Recalled):
         return [(hit.memory, header.position, n, header.id, event.verb, *tail) for n, hit in enumerate(event.hits, 1)]
+    if isinstance(event, Rendered):
+        return [(memory, header.position, n, header.id, "context", *tail) for n, memory in enumerate(event.memories, 1)]
     if isinstance(event, Read):
         return [(event.memory, header.position, 1, header.id, event.verb, *tail)]
     return []

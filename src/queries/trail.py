@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Refused
 from ..events.instants import instant
-from ..events.kinds import REGISTRY, Event, Exported, Read, Recalled, Used
+from ..events.kinds import REGISTRY, Event, Exported, Read, Recalled, Rendered, Used
 from ..events.log import Log
 from ..projections import audit
 from ..projections.audit import AuditRow
@@ -17,6 +17,7 @@ from ..projections.condition import Condition, every, text
 
 LOGS = ("memory", "access")
 KINDS = tuple(dict.fromkeys(kind for kind, _ in REGISTRY))
+_READS = (Recalled, Rendered, Read, Used, Exported)
 _OF_MEMORY = "(stream = ? OR (log = 'access' AND position IN (SELECT position FROM access WHERE memory = ?)))"
 
 
@@ -82,7 +83,9 @@ def receipts(
     log: Log, cursor: Any, filters: TrailFilters, verb: str | None, limit: int
 ) -> Iterator[tuple[bytes, Receipt]]:
     """The newest reads that fulfil the filters, newest first, each with the stream it is on, verified."""
-    condition = every([filters.condition(), _among("kind", [kind.KIND for kind in (Recalled, Read, Used, Exported)])])
+    condition = every(
+        [filters.condition(), _among("kind", [kind.KIND for kind in (Recalled, Rendered, Read, Used, Exported)])]
+    )
     for row in audit.newest(cursor, condition):
         logged = log.event_at(row.position)
         receipt = _receipt(row, logged.event)
@@ -100,7 +103,7 @@ def _receipt(row: AuditRow, event: Event) -> Receipt:
             return Receipt(*head, event.query, event.namespaces, tuple(hit.memory.hex() for hit in event.hits), None)
         case Read():
             return Receipt(*head, "", (), (event.memory.hex(),), None)
-        case Used():
+        case Used() | Rendered():
             return Receipt(*head, "", (), tuple(memory.hex() for memory in event.memories), event.receipt.hex())
         case _:
             return Receipt(*head, "", (), (), None)
@@ -112,6 +115,8 @@ def _verb(event: Event) -> str:
             return event.verb
         case Used():
             return "used"
+        case Rendered():
+            return "context"
         case _:
             return "events"
 

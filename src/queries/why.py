@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import NotFound
-from ..events.kinds import Recalled
+from ..events.kinds import Recalled, Rendered
 from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..projections.record import Record, fold
@@ -23,22 +23,30 @@ class Because(NamedTuple):
 
 
 class Why(NamedTuple):
-    """A recall as it was recorded, and what stood behind each hit."""
+    """A recall as it was recorded, and what stood behind each hit.
+
+    `context` is the rendering for a prompt whose receipt was asked about, with the hash of what was handed out.
+    """
 
     receipt: str
     logged: LoggedEvent
     recalled: Recalled
     hits: tuple[Because, ...]
+    context: Rendered | None = None
 
 
 def why(memory_log: Log, access_log: Log, named: Callable[[Record], Record], asked: tuple[bytes, bytes | None]) -> Why:
-    """Explain the recall of a receipt, or one of its hits. Every event named is verified.
+    """Explain the recall of a receipt or of a context's receipt, or one of its hits. Every event named is verified.
 
     Raises NotFound for what is no receipt of a recall, or for a memory that was not among its hits.
     """
     receipt, memory = asked
     logged = access_log.find(receipt)
-    event = logged.event
+    event, context = logged.event, None
+    if isinstance(event, Rendered):
+        context, receipt = event, event.receipt
+        logged = access_log.find(receipt)
+        event = logged.event
     if not isinstance(event, Recalled):
         raise NotFound(
             f"{receipt.hex()} is the receipt of a {logged.header.kind}, not of a recall. Give the receipt of a recall."
@@ -48,7 +56,7 @@ def why(memory_log: Log, access_log: Log, named: Callable[[Record], Record], ask
         raise NotFound(
             f"The memory {memory.hex()} was not among the {len(event.hits)} hits of {receipt.hex()}. Ask without it."
         )
-    return Why(receipt.hex(), logged, event, tuple(hits))
+    return Why(receipt.hex(), logged, event, tuple(hits), context)
 
 
 def packed(scores: list[float | None]) -> bytes:

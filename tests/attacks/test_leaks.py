@@ -39,6 +39,9 @@ READS: dict[str, Callable[[Memory, str], list[str]]] = {
         secret(name) for each in memory.namespaces() if each.name == name for _ in range(each.memories)
     ],
     "status counts": lambda memory, name: [secret(name)] * memory.status().namespaces[name],
+    "context": lambda memory, name: [
+        line[2:] for line in memory.recall("zebra", namespaces=[name]).context(9999).text.splitlines() if line[0] == "|"
+    ],
     "pinned": lambda memory, name: [record.text for record in memory._opened.pinned(name)],
 }
 """Every verb that looks in a namespace."""

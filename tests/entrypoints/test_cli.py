@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +349,19 @@ def test_the_log_is_followed(store: Tally, project: Path) -> None:
         process.stdout.close()
 
 
+def test_recall_prints_a_context(store: Tally) -> None:
+    """`--context` prints what goes into a prompt and nothing else; `why` takes its receipt."""
+    store("store", "Apples are green")
+    shown = store("recall", "apples", "--context", "300").out
+    assert re.fullmatch(r"<memories (\w+)>\n.*\n\[1\] .*\n\| Apples are green\n</memories \1>\n", shown)
+    found = store("recall", "apples", "--context", "300", "--json").document
+    assert set(found) == {"text", "tokens", "left_out", "receipt"}
+    explained = store("why", found["receipt"], "--json").document
+    assert explained["context_sha256"] == sha256(found["text"].encode()).hexdigest()
+    assert "SHA-256" in store("why", found["receipt"]).out
+    assert store("recall", "apples", "--context", "9").code == 2
+
+
 def test_recall_document(store: Tally) -> None:
     """The fields of a recall as JSON, which programs rely on."""
     stored(store, "apples")
@@ -367,7 +381,7 @@ def test_why_goes_back_to_the_signed_events(store: Tally) -> None:
     document = store("why", receipt, first[:10], "--json").document
     assert set(document) == {
         "receipt", "query", "namespaces", "limit", "at", "actor", "via", "signed_by", "log_size", "log_root",
-        "pipeline", "degraded", "hits",
+        "pipeline", "degraded", "verb", "filters", "context_sha256", "hits",
     }  # fmt: skip
     assert [hit["memory"]["id"] for hit in document["hits"]] == [first]
     assert set(document["hits"][0]) == {"rank", "scores", "memory", "events"}

@@ -27,6 +27,7 @@ from tallystick.events.kinds import (
     Read,
     Recalled,
     Reinforced,
+    Rendered,
     Restored,
     Revised,
     Stored,
@@ -77,10 +78,12 @@ WHOLE: dict[type[Event], Event] = {
         KeysBackedUp(**WHO, nonce=NONCE, backup=b"b" * 16, digest=HASH, root=b"r" * 8, kek=b"k" * 8),
         KeyBackupDeclined(**WHO, root=b"r" * 8, kek=b"k" * 8, reason="a test store"),
         Recalled(
-            **WHO, query="", namespaces=("a", "b"), limit=10, hits=(Hit(memory=STREAM, head=1, scores=b"\0<"),),
+            **WHO, verb="search", filters={"tags": ["a"]}, query="", namespaces=("a", "b"), limit=10,
+            hits=(Hit(memory=STREAM, head=1, scores=b"\0<"),),
             stages=("fused", "dense"), pipeline="p", degraded=("no model",), log_size=7, log_root=HASH,
         ),
         Used(**WHO, receipt=STREAM, memories=(STREAM,)),
+        Rendered(**WHO, receipt=STREAM, memories=(STREAM,), max_tokens=9, sha256=HASH, log_size=3, log_root=HASH),
         Read(**WHO, memory=STREAM, verb="get", log_size=7, log_root=HASH),
         Exported(**WHO, after=1, upto=7, log_size=8, log_root=HASH),
     )

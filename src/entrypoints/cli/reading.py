@@ -20,6 +20,16 @@ def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
     filters: dict[str, Any],
     limit: Annotated[int, typer.Option(min=1, help="How many memories at most.")] = 10,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--context",
+            min=100,
+            metavar="TOKENS",
+            show_default=False,
+            help="Print them for a prompt, at most so long, with what is pinned.",
+        ),
+    ] = None,
     model: Model = None,
 ) -> None:
     """Find the memories that answer a question.
@@ -28,7 +38,11 @@ def recall(
     """
     with request.memory(model=model) as memory:
         found = memory.recall(query, limit=limit, **filters)
-    request.answer(found, documents.recalled, tables.recalled)
+        rendered = None if tokens is None else found.context(tokens)
+    if rendered is None:
+        request.answer(found, documents.recalled, tables.recalled)
+    else:
+        request.answer(rendered, documents.context, tables.context)
 
 
 @verb
