@@ -14,6 +14,7 @@ if typing.TYPE_CHECKING:
     from .memory import Context, Listing, Memory, Recall
     from .projections.audit import AuditRow
     from .projections.record import Record
+    from .queries.blame import Blame
     from .queries.key_list import KeyList, KeyRow
     from .queries.namespaces import Namespace
     from .queries.recall import Hit
@@ -25,6 +26,7 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "AuditRow",
     "Because",
+    "Blame",
     "Context",
     "Hit",
     "KeyBackup",
@@ -51,6 +53,7 @@ __all__ = [
 _ROOMS = {
     "AuditRow": "projections.audit",
     "Because": "queries.why",
+    "Blame": "queries.blame",
     "Context": "memory",
     "Hit": "queries.recall",
     "KeyBackup": "commands.back_up_keys",

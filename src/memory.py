@@ -41,6 +41,7 @@ from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
+from .queries.blame import Blame, blame
 from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
@@ -414,6 +415,17 @@ class Memory:
             events = lookup.history(self._opened.log, self._opened.recalling(), stream)
             self._opened.access.read(stream, "history")
             return events
+
+    def blame(self, memory: str) -> list[Blame]:
+        """For each field of a memory: its value, the event that gave it that, who acted, and which key signed it.
+
+        On record as a read.
+        """
+        with self._opened.in_use():
+            stream = self._opened.resolve(memory)
+            found = blame(lookup.history(self._opened.log, self._opened.recalling(), stream))
+            self._opened.access.read(stream, "blame")
+            return found
 
     def why(self, receipt: str | None, memory: str | None = None) -> Why:
         """Why a recall answered as it did, for all its hits or one: event, signer, scores of every stage."""

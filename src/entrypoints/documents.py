@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..memory import Context, Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
+    from ..queries.blame import Blame
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
     from ..queries.status import Status
@@ -128,6 +129,11 @@ def event(logged: LoggedEvent) -> dict[str, Any]:
 def history(events: Sequence[LoggedEvent]) -> dict[str, Any]:
     """Every event of one memory."""
     return {"id": events[0].header.stream, "events": [event(logged) for logged in events]}
+
+
+def blamed(found: Sequence[Blame]) -> dict[str, Any]:
+    """Who wrote each field of a memory."""
+    return {"fields": [{**each._asdict(), "at": instant(each.at)} for each in found]}
 
 
 def explained(why: Why) -> dict[str, Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..memory import Context, Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
+    from ..queries.blame import Blame
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
     from ..queries.status import Status
@@ -128,6 +129,24 @@ def history(screen: Screen, events: Sequence[LoggedEvent]) -> None:
         Column("what", wide=True),
     )
     screen.table(columns, [_event_row(logged) for logged in events])
+
+
+def blamed(screen: Screen, found: Sequence[Blame]) -> None:
+    """Who wrote each field of a memory."""
+    columns = (
+        Column("field"),
+        Column("revision", right=True),
+        Column("when (UTC)"),
+        Column("event"),
+        Column("claimed by"),
+        Column("signed by"),
+        Column("value", wide=True),
+    )
+    rows = [
+        (b.field, str(b.revision), minute(b.at), b.kind, b.actor, b.signed_by.hex(), _value(b.field, b.value))
+        for b in found
+    ]
+    screen.table(columns, rows)
 
 
 def explained(screen: Screen, why: Why) -> None:
@@ -364,6 +383,16 @@ def _audit_cells(row: AuditRow) -> tuple[str, ...]:
 
 def _minute(microseconds: int | None) -> str:
     return "" if microseconds is None else minute(microseconds)
+
+
+def _value(field: str, value: object) -> str:
+    if value is None:
+        return "-"
+    if field in ("occurred_at", "valid_from", "expires_at") and isinstance(value, int):
+        return instant(value) or ""
+    if isinstance(value, tuple):
+        return ", ".join(each.hex() if isinstance(each, bytes) else str(each) for each in value)
+    return str(value)
 
 
 def _when(found: Record) -> str:

@@ -24,7 +24,7 @@ from .conftest import Tally
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
 VERBS = (
     "init", "store", "recall", "search", "get", "forget", "restore", "history", "why", "log", "status", "verify",
-    "replay", "namespaces", "rename", "merge", "receipts",
+    "replay", "namespaces", "rename", "merge", "receipts", "blame",
 )  # fmt: skip
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
@@ -360,6 +360,18 @@ def test_recall_prints_a_context(store: Tally) -> None:
     assert explained["context_sha256"] == sha256(found["text"].encode()).hexdigest()
     assert "SHA-256" in store("why", found["receipt"]).out
     assert store("recall", "apples", "--context", "9").code == 2
+
+
+def test_blame_shows_who_wrote_each_field(store: Tally) -> None:
+    """Each field with its value, its event and its signer, times as people write them."""
+    identifier = stored(store, "Apples", "--tag", "a", "--occurred-at", "2026-05-08T13:56:00Z")
+    fields = {field["field"]: field for field in store("blame", identifier, "--json").document["fields"]}
+    assert (fields["text"]["value"], fields["text"]["revision"], fields["text"]["kind"]) == (
+        "Apples",
+        0,
+        "memory.stored",
+    )
+    assert all(word in store("blame", identifier).out for word in ("Apples", "2026-05-08T13:56:00Z", "memory.stored"))
 
 
 def test_recall_document(store: Tally) -> None:

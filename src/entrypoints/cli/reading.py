@@ -84,6 +84,14 @@ def history(request: Request, identifier: Identifier) -> None:
 
 
 @verb
+def blame(request: Request, identifier: Identifier) -> None:
+    """Show who gave each field of a memory the value it has, when, and which key signed it."""
+    with request.memory() as memory:
+        found = memory.blame(identifier)
+    request.answer(found, documents.blamed, tables.blamed)
+
+
+@verb
 def why(
     request: Request,
     receipt: Annotated[str, typer.Argument(metavar="RECEIPT", help="The receipt that a recall printed.")],
@@ -166,5 +174,5 @@ def status(request: Request) -> None:
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (recall, search, get, history, why, namespaces, log, receipts, status):
+    for command in (recall, search, get, history, blame, why, namespaces, log, receipts, status):
         app.command()(command)
