@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
     from .queries.key_list import KeyList, KeyRow
     from .queries.namespaces import Namespace
     from .queries.recall import Hit
+    from .queries.sql import Rows
     from .queries.status import Status
     from .queries.trail import Receipt
     from .queries.verify import Report
@@ -45,6 +46,7 @@ __all__ = [
     "Renamed",
     "Report",
     "RestoredKeys",
+    "Rows",
     "Signer",
     "Status",
     "Why",
@@ -72,6 +74,7 @@ _ROOMS = {
     "Renamed": "commands.rename",
     "Report": "queries.verify",
     "RestoredKeys": "commands.back_up_keys",
+    "Rows": "queries.sql",
     "Signer": "events.signing",
     "Status": "queries.status",
     "Why": "queries.why",

@@ -48,6 +48,7 @@ from .queries.key_list import KeyList, list_keys
 from .queries.namespaces import Namespace, namespaces
 from .queries.recall import STAGES, Answer, Hit, Question, recall
 from .queries.search import Found, Sought, search
+from .queries.sql import MOST_ROWS, Rows, select
 from .queries.status import Status, status
 from .queries.trail import Receipt, TrailFilters, receipts
 from .queries.verify import Depth, Progress, Report, quiet, verify
@@ -485,6 +486,30 @@ class Memory:
             for stream in dict.fromkeys(stream for stream, _ in found):
                 self._opened.access.read(stream, "receipts")
             return [receipt for _, receipt in found]
+
+    def sql(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        """The rows of one `select`, over the tables `memories`, `alias`, `access` and `audit`, which hold no text.
+
+        They are copied into memory each time, where the statement can read and nothing else, for at most ten seconds
+        and 100,000 rows. On record as a read. Raises Refused for what can't be answered.
+        """
+        with self._opened.in_use():
+            views = self._opened.recalling()
+            found, tip = select(views, _question(statement), parameters), self._opened.log.tip
+            event = self._opened.session.event(
+                Recalled,
+                verb="sql",
+                query=_question(statement),
+                namespaces=(),
+                limit=MOST_ROWS,
+                hits=(),
+                stages=(),
+                pipeline="",
+                log_size=tip.size,
+                log_root=tip.frontier.root(),
+            )
+            self._opened.access.recalled(event)
+            return found
 
     def verify(self, *, depth: Depth = "full", views: bool = False, progress: Progress = quiet) -> Report:
         """Check every entry, root, hash, signature, commitment, data key and claim; with `views` a rebuild too.

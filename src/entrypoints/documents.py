@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..queries.blame import Blame
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
+    from ..queries.sql import Rows
     from ..queries.status import Status
     from ..queries.trail import Receipt
     from ..queries.verify import Report
@@ -191,6 +192,11 @@ def log(rows: Sequence[AuditRow]) -> dict[str, Any]:
 def audit_row(row: AuditRow) -> dict[str, Any]:
     """One event without its text."""
     return {**row._asdict(), "at": instant(row.at)}
+
+
+def selected(found: Rows) -> dict[str, Any]:
+    """The answer to a statement in SQL."""
+    return {"columns": list(found.columns), "rows": [list(row) for row in found.rows]}
 
 
 def receipts(found: Sequence[Receipt]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..queries.blame import Blame
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
+    from ..queries.sql import Rows
     from ..queries.status import Status
     from ..queries.trail import Receipt
     from ..queries.verify import Report
@@ -227,6 +228,12 @@ def audit_row(screen: Screen, row: AuditRow) -> None:
     screen.say("  ".join(cell for cell in _audit_cells(row) if cell))
 
 
+def selected(screen: Screen, found: Rows) -> None:
+    """The answer to a statement in SQL."""
+    columns = [Column(name, wide=n == len(found.columns) - 1) for n, name in enumerate(found.columns)]
+    screen.table(columns, [[_cell(value) for value in row] for row in found.rows])
+
+
 def receipts(screen: Screen, found: Sequence[Receipt]) -> None:
     """What was read, newest first."""
     columns = (
@@ -393,6 +400,12 @@ def _value(field: str, value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(each.hex() if isinstance(each, bytes) else str(each) for each in value)
     return str(value)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _when(found: Record) -> str:

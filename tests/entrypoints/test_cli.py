@@ -24,7 +24,7 @@ from .conftest import Tally
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
 VERBS = (
     "init", "store", "recall", "search", "get", "forget", "restore", "history", "why", "log", "status", "verify",
-    "replay", "namespaces", "rename", "merge", "receipts", "blame",
+    "replay", "namespaces", "rename", "merge", "receipts", "blame", "sql",
 )  # fmt: skip
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
@@ -372,6 +372,15 @@ def test_blame_shows_who_wrote_each_field(store: Tally) -> None:
         "memory.stored",
     )
     assert all(word in store("blame", identifier).out for word in ("Apples", "2026-05-08T13:56:00Z", "memory.stored"))
+
+
+def test_sql_asks_the_views(store: Tally) -> None:
+    """A table for people, columns and rows for programs; what is no question ends with 1."""
+    stored(store, "Apples", "--kind", "fact")
+    assert store("sql", "select kind, key from memories").out.split() == ["kind", "key", "fact", "-"]
+    found = store("sql", "select stream, kind from memories", "--json").document
+    assert (found["columns"], found["rows"][0][1], len(found["rows"][0][0])) == (["stream", "kind"], "fact", 32)
+    assert store("sql", "delete from memories").code == 1
 
 
 def test_recall_document(store: Tally) -> None:

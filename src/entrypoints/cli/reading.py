@@ -165,6 +165,20 @@ def receipts(
 
 
 @verb
+def sql(
+    request: Request,
+    statement: Annotated[str, typer.Argument(metavar="STATEMENT", help="One select.")],
+) -> None:
+    """Ask the views in SQL: the tables memories, alias, access and audit, which hold no text.
+
+    The statement reads a copy in memory and can change nothing.
+    """
+    with request.memory() as memory:
+        found = memory.sql(statement)
+    request.answer(found, documents.selected, tables.selected)
+
+
+@verb
 def status(request: Request) -> None:
     """Show what is there, where it lies, and whether it is clean."""
     with request.memory() as memory:
@@ -174,5 +188,5 @@ def status(request: Request) -> None:
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (recall, search, get, history, blame, why, namespaces, log, receipts, status):
+    for command in (recall, search, get, history, blame, why, namespaces, log, receipts, sql, status):
         app.command()(command)
