@@ -7,10 +7,12 @@ if typing.TYPE_CHECKING:
     from .commands.back_up_keys import KeyBackup, RestoredKeys
     from .commands.outcome import Outcome
     from .commands.rebuild import Rebuilt
+    from .commands.recover import Recovery
     from .commands.rename import Renamed
     from .events.keys import KeyHolder
     from .events.mapper import LoggedEvent
     from .events.signing import Signer
+    from .events.snapshot import Snapshot
     from .memory import Context, Listing, Memory, Recall
     from .projections.audit import AuditRow
     from .projections.record import Record
@@ -43,11 +45,13 @@ __all__ = [
     "Recall",
     "Receipt",
     "Record",
+    "Recovery",
     "Renamed",
     "Report",
     "RestoredKeys",
     "Rows",
     "Signer",
+    "Snapshot",
     "Status",
     "Why",
 ]
@@ -71,11 +75,13 @@ _ROOMS = {
     "Recall": "memory",
     "Receipt": "queries.trail",
     "Record": "projections.record",
+    "Recovery": "commands.recover",
     "Renamed": "commands.rename",
     "Report": "queries.verify",
     "RestoredKeys": "commands.back_up_keys",
     "Rows": "queries.sql",
     "Signer": "events.signing",
+    "Snapshot": "events.snapshot",
     "Status": "queries.status",
     "Why": "queries.why",
 }

@@ -61,9 +61,9 @@ class NotFound(TallystickError):
 
 
 class LogDamaged(TallystickError):
-    """The log does not verify. Stop writing, keep the files, and run `tallystick verify`."""
+    """The log does not verify. Stop writing, keep the files, and run `tallystick verify` to see how much does."""
 
-    remedy = "Stop writing, keep the files, and run `tallystick verify`."
+    remedy = "Stop writing, keep the files, and run `tallystick verify`; `tallystick salvage` saves what verifies."
 
     def __init__(self, message: str | None = None, *, log: str | None = None, position: int | None = None) -> None:
         super().__init__(message)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
+from . import mending
 from .commands.back_up_keys import KeyBackup, RestoredKeys, back_up_keys, decline_key_backup, restore_keys
 from .commands.change import Wish
 from .commands.conversation import chunks, rows_of
@@ -24,9 +25,11 @@ from .commands.link import link, unlink
 from .commands.outcome import Outcome
 from .commands.protect import pin, protect
 from .commands.rebuild import Rebuilt, rebuild
+from .commands.recover import Recovery
 from .commands.rename import Renamed, rename
 from .commands.revise import revise
 from .commands.session import Session
+from .commands.snapshot import take
 from .commands.store import store, store_rows
 from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
@@ -35,6 +38,8 @@ from .events.key_places import KeySource
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
+from .events.replacing import KEPT
+from .events.snapshot import Snapshot, rotate, snapshots_in
 from .opened import OpenStore, Scope, now
 from .projections.audit import AuditRow, after, ends, newest
 from .projections.record import Link, Record
@@ -54,8 +59,7 @@ from .queries.trail import Receipt, TrailFilters, receipts
 from .queries.verify import Depth, Progress, Report, quiet, verify
 from .queries.why import Why, packed, why
 
-UNRECORDED = "not on record: the keys of this store read and don't sign"
-
+_REMAINS = ("views-*.db", "vectors.db", f"{KEPT}*")
 
 FOLLOW_SECONDS = 0.2
 
@@ -66,8 +70,8 @@ Result = TypeVar("Result")
 class Recall:
     """The answer to a question: iterate over it for the hits, best first. True when there are any.
 
-    `receipt` is the id of the event by which this recall is on record, None where the keys only read; `degraded` says
-    what was missing.
+    `receipt` is the id of the event by which this recall is on record, None where the keys only read or the store was
+    opened to be read; `degraded` says what was missing.
     """
 
     hits: tuple[Hit, ...]
@@ -142,7 +146,7 @@ class Memory:
     # ---- opening and closing
 
     @classmethod
-    def open(  # noqa: PLR0913  what a store can be opened with
+    def open(  # noqa: PLR0913  how a store is opened is said in one place
         cls,
         path: str | Path,
         *,
@@ -152,6 +156,8 @@ class Memory:
         model: str | None = None,
         audit: Literal["grouped", "strict"] | None = None,
         create: bool = True,
+        read_only: bool = False,
+        until: int | None = None,
     ) -> Self:
         """Open the store in a directory, or make one there.
 
@@ -159,7 +165,10 @@ class Memory:
         `KeyHolder`; without it, TALLYSTICK_KEYS, then your own key directory. `model` is `auto`, `none`, or the folder
         of an ONNX model. `audit="strict"` hands out nothing before the disk has that it was; `grouped` has it there
         within 100 ms. `create=False` never makes a store. What others have appended is verified first, and
-        everything where the files have changed while nobody had the store open.
+        everything where the files have changed while nobody had the store open. `read_only` writes nothing to the
+        store, which may lie on a medium that can't be written to: its views are made in a temporary folder, and no
+        recall is on record. With it, `until` is a position of the memory log: what is before it is verified and
+        served, however damaged the rest is.
 
         Raises Refused, NotFound, KeysMissing, StoreIsNewer, LogDamaged or ViewsDamaged; each says what to do.
         """
@@ -169,6 +178,9 @@ class Memory:
         check_namespace(name)
         if record not in ("grouped", "strict"):
             raise Refused(f"audit is {record!r}: give `grouped` or `strict`.")
+        if read_only or until is not None:
+            installation = Installation.read(directory, source, until)
+            return cls(_to_read(installation, _actor(actor, settings), model or settings.model), name)
         installation = _open_or_create(directory, source) if create else Installation.open(directory, source)
         opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model, audit=record)
         opened.trust_or_compare_views()
@@ -221,6 +233,69 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    # ---- keeping a store, and mending one
+
+    def snapshot(self, directory: str | Path) -> Snapshot:
+        """Copy the log into a folder of its own in a directory, while others go on writing.
+
+        The copy is verified in full before it counts. It holds no views, no vectors and no keys. On record as an event.
+        """
+        with self._opened.to_change():
+            assert self._opened.installation.keys is not None
+            check = mending.verified(self._opened.installation.keys)
+            return take(self._opened.session, Path(directory), check)
+
+    @staticmethod
+    def snapshots(directory: str | Path) -> list[Snapshot]:
+        """The snapshots in a directory, newest first."""
+        return snapshots_in(Path(directory))
+
+    @staticmethod
+    def rotate_snapshots(directory: str | Path, *, daily: int = 7, weekly: int = 4) -> list[Snapshot]:
+        """Delete all snapshots but the newest of each of the last days and weeks that have one. Returns the deleted."""
+        return rotate(Path(directory), daily=daily, weekly=weekly)
+
+    @staticmethod
+    def restore_snapshot(
+        snapshot: str | Path, path: str | Path, *, over: bool = False, keys: KeySource = None
+    ) -> Path | None:
+        """Put a snapshot's log into an empty directory, or `over` the store that is there, verified before it is.
+
+        Returns the folder where the log that was there is kept. A snapshot that is older than what was verified last
+        opens only once it was recovered.
+        """
+        return mending.restore_snapshot(Path(snapshot), Path(path), over=over, keys=keys)
+
+    @staticmethod
+    def recover(path: str | Path, *, reason: str, keys: KeySource = None, actor: str | None = None) -> Recovery:
+        """Go on from an older copy of a store, as the start of a new origin. The log that was there is kept.
+
+        Every memory keeps what it says and everything that happened to it, and gets a new id; the old one, given
+        whole, still leads to it. Raises Refused where there is nothing to recover, LogDamaged where the copy is not
+        whole: salvage it.
+        """
+        return mending.recover_store(Path(path), reason=reason, keys=keys, actor=actor)
+
+    @staticmethod
+    def salvage(
+        path: str | Path,
+        out: str | Path,
+        *,
+        reason: str = "salvaged",
+        keys: KeySource = None,
+        actor: str | None = None,
+    ) -> Recovery:
+        """Make a store, in an empty directory, of every event of a damaged one that verifies, as a new origin.
+
+        As with recover. A memory that may have been forgotten in an event that is lost comes over forgotten.
+        """
+        return mending.salvage_store(Path(path), Path(out), reason=reason, keys=keys, actor=actor)
+
+    @staticmethod
+    def take_over(path: str | Path) -> None:
+        """Let this host open a store that another host had open, when nothing there uses it any more."""
+        mending.take_over(Path(path))
 
     # ---- what may be asked to happen
 
@@ -331,18 +406,18 @@ class Memory:
         """
         return self._rename(old, into, merge=True)
 
-    def used(self, receipt: str, memories: Sequence[str]) -> str:
+    def used(self, receipt: str | None, memories: Sequence[str]) -> str:
         """Put on record which hits of a recall were relied on. Returns the receipt of that."""
-        with self._opened.in_use():
+        with self._opened.to_change():
             streams = [self._opened.resolve(memory) for memory in memories]
-            return self._opened.access.used(_receipt(receipt), streams).hex()
+            return _id(self._opened.access.used(_receipt(receipt), streams)) or ""
 
     def rebuild(self, *, reason: str = "asked for") -> Rebuilt:
         """Build every view anew from the log beside the old ones, and put them in force. On record as an event.
 
         Returns the digests before and after, by view: equal unless the old views were damaged.
         """
-        with self._opened.in_use():
+        with self._opened.to_change():
             return rebuild(self._opened.session, self._opened.views, reason)
 
     # ---- what can be asked
@@ -372,7 +447,7 @@ class Memory:
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
             receipt = self._record(asked, answer)
-            degraded = answer.degraded if receipt else (*answer.degraded, UNRECORDED)
+            degraded = answer.degraded + (self._opened.degraded() if receipt is None else ())
             return Recall(answer.hits, receipt, degraded, partial(self._context, _called(asked)))
 
     def search(
@@ -589,13 +664,13 @@ class Memory:
     # ---- inside
 
     def _write(self, command: Callable[[Session], Result]) -> Result:
-        with self._opened.in_use():
+        with self._opened.to_change():
             result = command(self._opened.session)
             self._opened.follow()
             return result
 
     def _change(self, memory: str, command_id: str | None, command: Callable[[Session, Wish], Outcome]) -> Outcome:
-        with self._opened.in_use():
+        with self._opened.to_change():
             wish = Wish(self._opened.resolve(memory), None, command_id)
         return self._write(lambda session: command(session, wish))
 
@@ -693,11 +768,26 @@ def _open_or_create(directory: Path, keys: KeySource) -> Installation:
     return installation
 
 
+def _to_read(installation: Installation, actor: str, model: str) -> OpenStore:
+    """A store that is only read: what is derived from its log goes into a folder that is removed at the end."""
+    installation.derived = Path(tempfile.mkdtemp(prefix="tallystick-"))
+    opened = OpenStore(installation, actor=actor, model=model)
+    opened.temporary = installation.derived
+    return opened
+
+
 def _refuse_remains(directory: Path) -> None:
     """Refuse a new store beside what is left of another one."""
-    left = [*directory.glob("views-*.db"), *directory.glob("vectors.db")] if directory.is_dir() else []
+    left = [file for pattern in _REMAINS for file in directory.glob(pattern)] if directory.is_dir() else []
     if left:
-        raise LogDamaged(f"{directory} holds {left[0].name} and no {FILE}: the log is gone. Put it back from a backup.")
+        raise LogDamaged(
+            f"{directory} holds {left[0].name} and no {FILE}: the log is gone. Put it back, or a snapshot in its place "
+            f"with `tallystick snapshot restore SNAPSHOT --over`."
+        )
+
+
+def _id(event_id: bytes | None) -> str | None:
+    return None if event_id is None else event_id.hex()
 
 
 def _question(text: str) -> str:

@@ -23,7 +23,7 @@ from .projections.aliases import aliases, stored_names
 from .projections.condition import ALWAYS
 from .projections.record import Record, fold
 from .projections.vector_cache import VectorCache
-from .projections.views import RECALL, Views, ViewsInForce
+from .projections.views import RECALL, ScratchViews, Views, ViewsInForce
 from .queries import lookup
 from .queries.verify import compare_views
 
@@ -45,7 +45,7 @@ class OpenStore:
         self.installation = installation
         self.session = Session(installation, actor, {"process": str(os.getpid()), "user": user()}, now)
         self.access = AccessRecord(self.session, strict=audit == "strict")
-        self.views = ViewsInForce(installation)
+        self.views = ScratchViews(installation) if installation.read_only else ViewsInForce(installation)
         self.temporary: Path | None = None
         self._model = model
         self._search: VectorSearch | None = None
@@ -69,6 +69,21 @@ class OpenStore:
             raise Unavailable("This Memory is closed. Open the store again.")
         yield
 
+    @contextmanager
+    def to_change(self) -> Iterator[None]:
+        """While a verb runs that writes. Raises as in_use, and Refused where the store was opened to be read."""
+        with self.in_use():
+            self.installation.require_writable()
+            yield
+
+    def degraded(self) -> tuple[str, ...]:
+        """What is missing from the answers of a store that is not written to."""
+        if not self.installation.read_only:
+            return ("not on record: the keys of this store read and don't sign",)
+        until = self.installation.until
+        said = ("opened to be read: this recall is not on record",)
+        return said if until is None else (*said, f"answers as of position {until - 1}: what came after is not known")
+
     # ---- what the views say
 
     def recalling(self) -> Views:
@@ -78,7 +93,7 @@ class OpenStore:
     def resolve(self, memory: str) -> bytes:
         """The stream of a memory by its id or the beginning of it."""
         with self.in_use():
-            return lookup.resolve(self.views.opened(), memory)
+            return lookup.resolve(self.log, self.views.opened(), memory)
 
     def aliases(self) -> dict[str, str]:
         """Each name that a namespace had, and the one it has now."""
@@ -182,6 +197,10 @@ class OpenStore:
                 shutil.rmtree(self.temporary)
 
     def _close_files(self) -> None:
+        if self.installation.read_only:
+            self.views.close()
+            self.installation.abandon()
+            return
         try:
             file = self.views.name()
         except BaseException:

@@ -28,11 +28,10 @@ class Session(NamedTuple):
     @property
     def index_key(self) -> bytes:
         """The key of the claims' tags."""
-        keys = self.installation.keys
-        if keys is None or self.installation.read_only:
-            raise Refused("This store was opened to be read. Open it without read_only=True to change it.")
+        self.installation.require_writable()
         self.require_signing()
-        return keys.index
+        assert self.installation.keys is not None
+        return self.installation.keys.index
 
     def require_signing(self) -> None:
         """Raise Refused where no event can be signed."""

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 from .output import instant
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
+    from ..commands.recover import Recovery
     from ..commands.rename import Renamed
     from ..events.mapper import LoggedEvent
+    from ..events.snapshot import Snapshot
     from ..memory import Context, Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from ..queries.verify import Report
     from ..queries.why import Because, Why
     from .git_history import Imported
-    from .request import Created
+    from .request import Created, PutBack
 
 _SAID_ELSEWHERE = {"recorded_at", "actor", "via"}
 
@@ -254,3 +258,38 @@ def failed(error: Exception) -> dict[str, Any]:
     """What went wrong. `log` and `position` are those of the first bad entry, where there is one."""
     place = {name: getattr(error, name, None) for name in ("log", "position")}
     return {"error": {"kind": type(error).__name__, "message": str(error), **place}}
+
+
+def snapshots(found: Sequence[Snapshot]) -> dict[str, Any]:
+    """Snapshots, newest first."""
+    return {
+        "snapshots": [
+            {
+                "snapshot": str(each.path),
+                "store": each.store,
+                "at": each.at.isoformat().replace("+00:00", "Z"),
+                "logs": {name: state._asdict() for name, state in each.logs.items()},
+                "bytes": each.bytes,
+                "sha256": each.sha256,
+            }
+            for each in found
+        ]
+    }
+
+
+def put_back(done: PutBack) -> dict[str, Any]:
+    """Where a snapshot was put, and where what was there is kept."""
+    return {"store": str(done.store), "kept": None if done.kept is None else str(done.kept)}
+
+
+def recovered(done: Recovery) -> dict[str, Any]:
+    """A store that goes on: what came over of each log, and what did not."""
+    logs = [
+        {**log._asdict(), "lost": [{"first": first, "last": last} for first, last in log.lost]} for log in done.logs
+    ]
+    return {"store": done.store, "kept": done.kept, "logs": logs, "withheld": list(done.withheld)}
+
+
+def taken_over(store: Path) -> dict[str, Any]:
+    """The store whose lease is free."""
+    return {"store": str(store)}

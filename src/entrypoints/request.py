@@ -12,6 +12,7 @@ from .output import Bar, Screen, print_document
 
 if TYPE_CHECKING:
     from ..commands.rebuild import Rebuilt
+    from ..commands.recover import Recovery
     from ..config import Settings
     from ..memory import Memory
     from ..queries.verify import Depth, Report
@@ -28,17 +29,26 @@ class Created(NamedTuple):
     project: Path
 
 
+class PutBack(NamedTuple):
+    """A snapshot that was put back: where to, and where the log that was there is kept."""
+
+    store: Path
+    kept: Path | None
+
+
 @dataclass(frozen=True)
 class Request:
     """The options every command has, and the bar that shows how far it is.
 
-    `at` is the store's directory where one was named.
+    `at` is the store's directory where one was named; `read_only` and `until` are those of Memory.open.
     """
 
     at: Path | None
     as_json: bool
     debug: bool
     bar: Bar
+    read_only: bool = False
+    until: int | None = None
 
     def settings(self) -> Settings:
         """The settings in force: those of the project around the named store, or around the current directory."""
@@ -61,6 +71,8 @@ class Request:
             audit=settings.audit,
             model=model or settings.model,
             create=False,
+            read_only=self.read_only,
+            until=self.until,
         )
 
     def create(self, directory: Path | None, namespace: str | None, keys: str | None) -> Created:
@@ -102,6 +114,40 @@ class Request:
         settings = self.settings()
         self.bar.show("rebuilding the views", 0, 0)
         return Memory.replay(settings.path, keys=keys or settings.keys, actor=settings.actor)
+
+    def restore(self, snapshot: Path, out: Path | None) -> PutBack:
+        """Put a snapshot into an empty directory, or over the store."""
+        from ..memory import Memory  # noqa: PLC0415  as above
+
+        settings = self.settings()
+        self.bar.show("verifying the snapshot", 0, 0)
+        target = out or settings.path
+        kept = Memory.restore_snapshot(snapshot, target, over=out is None, keys=settings.keys)
+        return PutBack(target, kept)
+
+    def recover(self, reason: str) -> Recovery:
+        """Go on from an older copy of the store."""
+        from ..memory import Memory  # noqa: PLC0415  as above
+
+        settings = self.settings()
+        self.bar.show("recovering the store", 0, 0)
+        return Memory.recover(settings.path, reason=reason, keys=settings.keys, actor=settings.actor)
+
+    def salvage(self, out: Path, reason: str) -> Recovery:
+        """Make a new store of what verifies of this one."""
+        from ..memory import Memory  # noqa: PLC0415  as above
+
+        settings = self.settings()
+        self.bar.show("reading what is left", 0, 0)
+        return Memory.salvage(settings.path, out, reason=reason, keys=settings.keys, actor=settings.actor)
+
+    def take_over(self) -> Path:
+        """Take the lease of the store over, and return the store's directory."""
+        from ..memory import Memory  # noqa: PLC0415  as above
+
+        store = self.settings().path
+        Memory.take_over(store)
+        return store
 
     def answer(
         self, result: Result, document: Callable[[Result], Mapping[str, Any]], table: Callable[[Screen, Result], None]

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 from .output import Column, Screen, instant, minute, short
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
+    from ..commands.recover import Recovery
     from ..commands.rename import Renamed
     from ..events.mapper import LoggedEvent
+    from ..events.snapshot import Snapshot
     from ..memory import Context, Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from ..queries.verify import Report
     from ..queries.why import Why
     from .git_history import Imported
-    from .request import Created
+    from .request import Created, PutBack
 
 DIGEST_DIGITS = 16
 REFUSALS_SHOWN = 20
@@ -426,3 +430,62 @@ def _behind(behind: Mapping[str, int]) -> str:
 
 def _score(score: float | None) -> str:
     return "-" if score is None else f"{score:.3f}"
+
+
+def snapshots(screen: Screen, found: Sequence[Snapshot]) -> None:
+    """Snapshots, newest first."""
+    columns = (
+        Column("taken"),
+        Column("memory log", right=True),
+        Column("access log", right=True),
+        Column("bytes", right=True),
+        Column("snapshot", wide=True),
+    )
+    rows = [
+        (f"{s.at:%Y-%m-%d %H:%M}", *(str(state.size) for state in s.logs.values()), f"{s.bytes:,}", str(s.path))
+        for s in found
+    ]
+    if rows:
+        screen.table(columns, rows)
+    else:
+        screen.say("There is no snapshot.")
+
+
+def rotated(screen: Screen, gone: Sequence[Snapshot]) -> None:
+    """The snapshots that were deleted."""
+    if gone:
+        snapshots(screen, gone)
+        screen.say()
+    screen.say(f"deleted {len(gone)}")
+
+
+def put_back(screen: Screen, done: PutBack) -> None:
+    """Where a snapshot was put, and where what was there is kept."""
+    screen.facts({"store": str(done.store), "kept": str(done.kept or "nothing: the directory was empty")})
+    screen.say()
+    screen.say("If it is older than what was verified last, run `tallystick recover` to go on from it.")
+
+
+def recovered(screen: Screen, done: Recovery) -> None:
+    """What came over of each log, what did not, and what to do about it."""
+    columns = (Column("log"), Column("events", right=True), Column("lost positions", wide=True), Column("new origin"))
+    screen.table(columns, [(log.log, str(log.events), _runs(log.lost), short(log.origin)) for log in done.logs])
+    screen.say()
+    screen.facts({"store": done.store, "old log": done.kept})
+    if done.withheld:
+        screen.say()
+        screen.say(
+            f"{len(done.withheld)} came over forgotten, since an event of each may be lost. `tallystick restore ID` "
+            f"brings one back:"
+        )
+        for identifier in done.withheld:
+            screen.say(f"  {identifier}")
+
+
+def taken_over(screen: Screen, store: Path) -> None:
+    """The store whose lease is free."""
+    screen.say(f"took over {store}: this host may open it now, and the other one may not while it does")
+
+
+def _runs(lost: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in lost) or "none"

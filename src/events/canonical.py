@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from threading import local
 from typing import TypeAlias
 
 import msgpack  # type: ignore[import-untyped]
@@ -81,47 +82,37 @@ def decode_body(data: bytes) -> dict[str, Value]:
 def _normal_map(values: Mapping[str, Value], depth: int) -> dict[str, Value]:
     """Return the map with normal values under sorted keys: code points sort as UTF-8 does (RFC 3629, 1)."""
     _require_depth(depth)
-    _require_keys(values)
+    if not _KEY_TYPES.issuperset(map(type, values)):
+        raise NotCanonical("a map key is not text: write it as text")
     normal: dict[str, Value] = {}
     for key in sorted(values):
         value = values[key]
-        if type(value) not in _PLAIN and (type(value) is not str or "\0" in value):
-            value = _normal(value, key, depth)
-        normal[key] = value
+        normal[key] = value if type(value) in _PLAIN else _normal(value, key, depth)
+    if "\0" in "".join(normal):
+        raise NotCanonical("a map key holds U+0000: remove it")
     return normal
 
 
 def _normal(value: Value, key: str, depth: int) -> Value:
     """Return the one value that stands for `value`, found under `key` in a container at `depth`."""
     if type(value) is str:
-        return _normal_text(value, key)
-    if type(value) is float:
-        return _normal_float(value, key)
+        if "\0" in value:
+            raise NotCanonical(f"{key!r} holds U+0000, which only the top-level text may: remove it")
+        return value
+    if type(value) is dict or isinstance(value, Mapping):
+        return _normal_map(value, depth + 1)
     if type(value) is list or type(value) is tuple:
         _require_depth(depth + 1)
         return [each if type(each) in _PLAIN else _normal(each, key, depth + 1) for each in value]
-    if type(value) is dict or isinstance(value, Mapping):
-        return _normal_map(value, depth + 1)
+    if type(value) is float:
+        return _normal_float(value, key)
     raise NotCanonical(f"{key!r} holds a {type(value).__name__}: convert it to a plain value")
-
-
-def _normal_text(value: str, key: str) -> str:
-    if "\0" in value:
-        raise NotCanonical(f"{key!r} holds U+0000, which only the top-level text may: remove it")
-    return value
 
 
 def _normal_float(value: float, key: str) -> float:
     if not isfinite(value):
         raise NotCanonical(f"{key!r} holds {value}, which can't be written: use a finite number or None")
     return value + 0.0  # -0.0 + 0.0 is 0.0 (IEEE 754 section 6.3)
-
-
-def _require_keys(values: Mapping[str, Value]) -> None:
-    if not _KEY_TYPES.issuperset(map(type, values)):
-        raise NotCanonical("a map key is not text: write it as text")
-    if "\0" in "".join(values):
-        raise NotCanonical("a map key holds U+0000: remove it")
 
 
 def _require_header_size(data: bytes) -> None:
@@ -134,9 +125,19 @@ def _require_depth(depth: int) -> None:
         raise NotCanonical(f"the body is nested more than {MAX_DEPTH} deep: flatten it")
 
 
+class _Packing(local):
+    """A packer for each thread: making one costs more than it takes to pack an event."""
+
+    def __init__(self) -> None:
+        self.packer = msgpack.Packer(use_bin_type=True)
+
+
+_packing = _Packing()
+
+
 def _pack(value: object) -> bytes:
     try:
-        packed: bytes = msgpack.packb(value, use_bin_type=True)
+        packed: bytes = _packing.packer.pack(value)
     except OverflowError as too_large:
         raise NotCanonical("an integer is outside -2**63 to 2**64 - 1: store it as text") from too_large
     except UnicodeEncodeError as lone_surrogate:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..errors import Claimed, RevisionConflict
+from .driver import rows_in
 from .kinds import Stored
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS claim (tag BLOB PRIMARY KEY, place INTEGER NOT NULL) STRICT, WITHOUT ROWID",)
@@ -39,16 +40,28 @@ class Move(NamedTuple):
     holder: bytes
 
 
+class Holder(NamedTuple):
+    """Which stream holds a tag, and the place of the entry that took it."""
+
+    stream: bytes
+    place: int
+
+
 def claim_tag(index_key: bytes, namespace: str, kind: str, *values: str | None) -> bytes:
     """The 16-byte tag of a claim: BLAKE2b keyed with the installation's index key, over unambiguous parts.
 
     Keyed, so that a reader of log.db can't guess a text from its tag.
     """
-    mac = hashlib.blake2b(key=index_key, digest_size=16, person=_CONTEXT)
-    for value in (namespace, kind, *values):
-        encoded = b"" if value is None else value.encode()
-        mac.update((0 if value is None else len(encoded) + 1).to_bytes(8, "big") + encoded)
-    return mac.digest()
+    message = b"".join(map(_unambiguous, (namespace, kind, *values)))
+    return hashlib.blake2b(message, key=index_key, digest_size=16, person=_CONTEXT).digest()
+
+
+def _unambiguous(value: str | None) -> bytes:
+    """A text after its length in bytes plus one; None is a length of zero."""
+    if value is None:
+        return bytes(8)
+    encoded = value.encode()
+    return (len(encoded) + 1).to_bytes(8, "big") + encoded
 
 
 def essence(text: str) -> str:
@@ -78,39 +91,43 @@ def renamed_tag(index_key: bytes, namespace: str) -> bytes:
     return claim_tag(index_key, namespace, "renamed")
 
 
-def holder_of(cursor: Any, tag: bytes) -> tuple[bytes, int] | None:
-    """The stream that holds a tag and the place of the entry that took it, or None."""
-    row = cursor.execute(
-        "SELECT entry.stream, claim.place FROM claim JOIN entry USING (place) WHERE tag = ?", (tag,)
-    ).fetchone()
-    return None if row is None else (row[0], row[1])
+def holders_of(cursor: Any, tags: Sequence[bytes]) -> dict[bytes, Holder]:
+    """Who holds these tags; free ones are left out."""
+    held = "SELECT tag, entry.stream, claim.place FROM claim JOIN entry USING (place) WHERE tag IN ({})"
+    return {tag: Holder(stream, place) for tag, stream, place in rows_in(cursor, held, tags)}
 
 
-def take(cursor: Any, claim: Claim, place: int) -> None:
-    """Hold a tag from this place on. Raises Claimed where somebody else than expected holds it."""
-    held = holder_of(cursor, claim.tag)
-    if (held[0] if held else None) != claim.instead_of:
-        raise Claimed(claim.tag, held[0] if held else None, held[1] % PLACES if held else None)
-    cursor.execute("INSERT OR REPLACE INTO claim VALUES (?, ?)", (claim.tag, place))
+def settle(cursor: Any, releases: Sequence[Release], claims: Sequence[tuple[Claim, Holder]]) -> None:
+    """Give up the tags that are held by who gives them up; then take those claimed, each for the holder beside it.
+
+    Raises Claimed where somebody else than expected holds one.
+    """
+    held = holders_of(cursor, [given.tag for given in releases] + [claim.tag for claim, _ in claims])
+    for given in releases:
+        if given.tag in held and held[given.tag].stream == given.holder:
+            del held[given.tag]
+            cursor.execute("DELETE FROM claim WHERE tag = ?", (given.tag,))
+    for claim, holder in claims:
+        other = held.get(claim.tag)
+        if (other.stream if other else None) != claim.instead_of:
+            raise Claimed(claim.tag, other.stream if other else None, other.place % PLACES if other else None)
+        held[claim.tag] = holder
+    cursor.executemany(
+        "INSERT OR REPLACE INTO claim VALUES (?, ?)", [(claim.tag, holder.place) for claim, holder in claims]
+    )
 
 
-def release(cursor: Any, given: Release) -> None:
-    """Give up a tag, where this holder has it."""
-    held = holder_of(cursor, given.tag)
-    if held and held[0] == given.holder:
-        cursor.execute("DELETE FROM claim WHERE tag = ?", (given.tag,))
-
-
-def move(cursor: Any, given: Move) -> None:
-    """Hold another tag instead, where this holder has the first. Raises Claimed where somebody else has the other."""
-    held, other = holder_of(cursor, given.tag), holder_of(cursor, given.to)
-    if other is not None:
-        raise Claimed(given.to, other[0], other[1] % PLACES)
-    if held and held[0] == given.holder:
-        cursor.execute("UPDATE claim SET tag = ? WHERE tag = ?", (given.to, given.tag))
+def moved(cursor: Any, moves: Sequence[Move]) -> tuple[list[Release], list[tuple[Claim, Holder]]]:
+    """What settles these moves: tags that are held by who moves them are given up, and the others taken instead."""
+    held = holders_of(cursor, [given.tag for given in moves])
+    given = [each for each in moves if each.tag in held and held[each.tag].stream == each.holder]
+    return (
+        [Release(each.tag, each.holder) for each in given],
+        [(Claim(each.to, 0), held[each.tag]) for each in given],
+    )
 
 
 def require_free(cursor: Any, tags: Sequence[bytes]) -> None:
     """Raise RevisionConflict where one of these names of namespaces is one no more."""
-    if any(holder_of(cursor, tag) for tag in tags):
+    if tags and holders_of(cursor, tags):
         raise RevisionConflict("The namespace has been renamed since it was looked up. Repeat the command.")

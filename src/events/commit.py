@@ -48,11 +48,18 @@ class GroupCommit:
 
     Parts that need not wait for the disk are durable with the next that do, or within 100 ms.
     `on_durable` is told, after each commit that has waited for the disk, up to where each log then is.
+    `admit` is asked first in each transaction, and raises where this process may not write.
     """
 
-    def __init__(self, datastore: Datastore, on_durable: Callable[[Sequence[Any]], None]) -> None:
+    def __init__(
+        self,
+        datastore: Datastore,
+        on_durable: Callable[[Sequence[Any]], None],
+        admit: Callable[[Any], None] = lambda _cursor: None,
+    ) -> None:
         self._datastore = datastore
         self._on_durable = on_durable
+        self._admit = admit
         self._members: list[Member] = []
         self._waiting: list[_Work] = []
         self._queue = Lock()
@@ -118,6 +125,7 @@ class GroupCommit:
         reached: list[Any] | None = None
         try:
             with self._datastore.transaction(commit=True, durable=durable) as cursor:
+                self._admit(cursor)
                 for work in batch:
                     self._attempt(cursor, work, alone=len(batch) == 1)
                 found = [member.reached() for member in self._members]

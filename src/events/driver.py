@@ -21,6 +21,7 @@ from sqlcipher3 import dbapi2
 from ..errors import Busy, Forked, LogDamaged, Unavailable, ViewsDamaged
 
 BUSY_SECONDS = 30
+_VALUES_AT_ONCE = 1000
 
 _LIBRARY_ERRORS: tuple[tuple[type[Exception], type[persistence.PersistenceError]], ...] = (
     (dbapi2.IntegrityError, persistence.IntegrityError),
@@ -83,7 +84,10 @@ def translate(error: Exception, file: File) -> Exception:
     if primary == _READ_ONLY and not file.read_only and os.access(file.path, os.W_OK):
         return file.damaged(f"{file.path.name} is damaged: its header forbids writing. {file.damaged.remedy}")
     if primary in _UNWRITABLE:
-        return Unavailable(f"{file.path} {_UNWRITABLE[primary]} ({error}). Nothing was written; free it and try again.")
+        return Unavailable(
+            f"{file.path} {_UNWRITABLE[primary]} ({error}). Nothing was written: free the room or the right that it "
+            f"needs, and try again."
+        )
     if primary in _DAMAGED or (primary is None and isinstance(error, dbapi2.OperationalError | UnicodeDecodeError)):
         return file.damaged(f"{file.path.name} is damaged: {error}. {file.damaged.remedy}")
     for ours, library in _LIBRARY_ERRORS:
@@ -99,6 +103,13 @@ def translated(file: File) -> Iterator[None]:
         yield
     except DRIVER_ERRORS as error:
         raise translate(error, file) from error
+
+
+def refuse_open(path: Path) -> None:
+    """Refuse a file that this process has open: to read it any other way would drop SQLite's locks on it."""
+    identity = _identity(path)
+    if any(not c.closed and c.identity == identity for c in _CONNECTIONS):
+        raise Busy(f"{path} is open in this process. Close it, then try again.")
 
 
 class Transaction(stock.SQLiteTransaction):
@@ -297,6 +308,13 @@ def _may_only_read(action: int, one: str | None, two: str | None, *_: str | None
     reads = action in (dbapi2.SQLITE_SELECT, dbapi2.SQLITE_READ, dbapi2.SQLITE_RECURSIVE)
     calls = action == dbapi2.SQLITE_FUNCTION and two not in _FORBIDDEN
     return int(dbapi2.SQLITE_OK if reads or calls else dbapi2.SQLITE_DENY)
+
+
+def rows_in(cursor: Any, statement: str, values: Sequence[Any], *before: Any) -> Iterator[tuple[Any, ...]]:
+    """The rows of a statement with `IN ({})`, for these values, a thousand at a time; `before` stands first."""
+    for first in range(0, len(values), _VALUES_AT_ONCE):
+        asked = values[first : first + _VALUES_AT_ONCE]
+        yield from cursor.execute(statement.format(", ".join("?" * len(asked))), (*before, *asked)).fetchall()
 
 
 def _prepare(connection: Any, file: File) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from ..errors import LogBehindMark, LogDamaged
 from .canonical import NotCanonical
 from .claims import PLACES
 from .clock import milliseconds
-from .envelope import is_signed_by, payload_hash, read_entry
-from .mapper import EntryRead
+from .envelope import Header, is_signed_by, payload_hash, read_entry
 from .merkle import Frontier, leaf_hash
 from .signing import key_id
 
@@ -29,6 +27,15 @@ class Identity(NamedTuple):
     number: int
     origin: bytes
     writer: bytes
+
+
+class Entry(NamedTuple):
+    """An entry that was read: its header and leaf hash, the bytes that were signed and the payload beside them."""
+
+    header: Header
+    leaf: bytes
+    data: bytes
+    payload: bytes
 
 
 class Tip(NamedTuple):
@@ -52,9 +59,14 @@ class EntryReader:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         self._key_id = key_id(identity.writer)
-        base = identity.number * PLACES
-        self._size_query = ("SELECT max(place) FROM entry WHERE place >= ? AND place < ?", (base, base + PLACES))
+        self._base = identity.number * PLACES
         self._signatures: OrderedDict[bytes, None] = OrderedDict()
+        self.end_at(PLACES)
+
+    def end_at(self, position: int) -> None:
+        """Take the log for one that ends before this position."""
+        self._stop = self._base + position
+        self._size_query = ("SELECT max(place) FROM entry WHERE place >= ? AND place < ?", (self._base, self._stop))
 
     def size(self, c: Any) -> int:
         """How many entries the log has."""
@@ -77,45 +89,64 @@ class EntryReader:
                 log=self.identity.name,
                 position=size,
             )
-        for read in self.walk(c, tip, size):
-            tip = read[1]
+        for _, tip in self.walk(c, tip, size):
+            pass
         return tip
 
-    def walk(self, c: Any, tip: Tip, stop: int, *, signed: bool = True) -> Iterator[tuple[EntryRead, Tip]]:
+    def walk(self, c: Any, tip: Tip, stop: int, *, signed: bool = True) -> Iterator[tuple[Entry, Tip]]:
         """Each entry from the tip to `stop`, checked on its own and against the tree, with the tip after it.
 
         `signed=False` leaves the signatures out: root, hashes, columns and completeness are checked.
         """
         while tip.size < stop:
-            before = tip.size
-            for row in self._rows(c, tip.size, min(PAGE, stop - tip.size)):
-                read, entry = self._read(row, tip.size)
-                if signed:
-                    self._check_signature(read, entry)
-                self._check_against(tip, read, entry)
-                tip = Tip(tip.frontier.append(read.leaf), read.header.time)
-                yield read, tip
-            if tip.size == before:
-                raise self.damaged(before, "the entry is missing")
+            for entry in self._page(c, tip.size, min(PAGE, stop - tip.size), signed=signed):
+                self._check_against(tip, entry)
+                tip = Tip(tip.frontier.append(entry.leaf), entry.header.time)
+                yield entry, tip
 
-    def _check_against(self, tip: Tip, read: EntryRead, entry: bytes) -> None:
-        header = read.header
+    def _page(self, c: Any, first: int, limit: int, *, signed: bool) -> list[Entry]:
+        """The entries from `first` on, up to one that is bad in itself; raises where that is the first.
+
+        One loop reads and one checks signatures: in turns, each would push the other out of the processor's cache.
+        """
+        page: list[Entry] = []
+        try:
+            for position, row in enumerate(self._rows(c, first, limit), first):
+                page.append(self._read(row, position))
+            for count, entry in enumerate(page if signed else ()):
+                if not self._is_signed(entry):
+                    page = page[:count]
+                    raise self._unsigned(entry)
+        except LogDamaged:
+            if not page:
+                raise
+        if not page:
+            raise self.damaged(first, "the entry is missing")
+        return page
+
+    def _check_against(self, tip: Tip, entry: Entry) -> None:
+        header = entry.header
         if header.root != tip.frontier.root():
-            self._check_signature(read, entry)
+            if not self._is_signed(entry):
+                raise self._unsigned(entry)
             if tip.size:  # every root up to here was right, so it is the entry before this one that is not
                 raise self.damaged(tip.size - 1, "it is not the entry that later ones were signed over")
             raise self.damaged(0, "its root is not that of an empty log")
         if header.time <= tip.time:
             raise self.damaged(header.position, f"its clock ({milliseconds(header.time)} ms) runs backwards")
 
-    def _check_signature(self, read: EntryRead, entry: bytes) -> None:
-        if read.leaf in self._signatures:
-            return
-        if read.header.key != self._key_id or not is_signed_by(entry, self.identity.writer):
-            raise self.damaged(read.header.position, "it is not signed by the key in force")
-        self._signatures[read.leaf] = None
+    def _is_signed(self, entry: Entry) -> bool:
+        if entry.leaf in self._signatures:
+            return True
+        if entry.header.key != self._key_id or not is_signed_by(entry.data, self.identity.writer):
+            return False
+        self._signatures[entry.leaf] = None
         if len(self._signatures) > SIGNATURES_REMEMBERED:
             self._signatures.popitem(last=False)
+        return True
+
+    def _unsigned(self, entry: Entry) -> LogDamaged:
+        return self.damaged(entry.header.position, "it is not signed by the key in force")
 
     def stream_events(
         self,
@@ -126,59 +157,63 @@ class EntryReader:
         lte: int | None = None,
         desc: bool = False,
         limit: int | None = None,
-    ) -> list[EntryRead]:
-        """As select_events, inside a transaction."""
+    ) -> list[Entry]:
+        """The entries of one stream in order of revision, each with its signature, hashes and columns checked."""
         rows = c.execute(
-            _COLUMNS + "WHERE log = ? AND stream = ? AND revision > ? AND revision <= ? "
+            _COLUMNS + "WHERE log = ? AND stream = ? AND revision > ? AND revision <= ? AND place < ? "
             f"ORDER BY revision {'DESC' if desc else 'ASC'} LIMIT ?",
             (
                 self.identity.number,
                 stream,
                 -1 if gt is None else gt,
                 PLACES if lte is None else lte,
+                self._stop,
                 -1 if limit is None else limit,
             ),
         ).fetchall()
         return [self._read_signed(row) for row in rows]
 
-    def at(self, c: Any, position: int) -> EntryRead | None:
+    def between(self, c: Any, first: int, stop: int) -> list[Entry]:
+        """The entries from `first` to before `stop`, which the tip must have passed: signatures were checked then."""
+        rows = self._rows(c, first, max(0, stop - first))
+        return [self._read(row, position) for position, row in enumerate(rows, first)]
+
+    def at(self, c: Any, position: int) -> Entry | None:
         """The entry at a position, its signature, hashes and columns checked; None where the log ends before it."""
         for row in self._rows(c, position, 1):
             return self._read_signed(row) if row[0] % PLACES == position else None
         return None
 
     def _rows(self, c: Any, position: int, limit: int) -> list[tuple[Any, ...]]:
-        base = self.identity.number * PLACES
-        return list(
-            c.execute(
-                _COLUMNS + "WHERE place >= ? AND place < ? ORDER BY place LIMIT ?",
-                (base + position, base + PLACES, limit),
-            ).fetchall()
-        )
+        rows: list[tuple[Any, ...]] = c.execute(
+            _COLUMNS + "WHERE place >= ? AND place < ? ORDER BY place LIMIT ?",
+            (self._base + position, self._stop, limit),
+        ).fetchall()
+        return rows
 
-    def _read_signed(self, row: tuple[Any, ...]) -> EntryRead:
-        read, entry = self._read(row, row[0] % PLACES)
-        self._check_signature(read, entry)
-        return read
+    def _read_signed(self, row: tuple[Any, ...]) -> Entry:
+        entry = self._read(row, row[0] % PLACES)
+        if not self._is_signed(entry):
+            raise self._unsigned(entry)
+        return entry
 
-    def _read(self, row: tuple[Any, ...], position: int) -> tuple[EntryRead, bytes]:
-        place, log, event_id, stream, revision, entry, payload = row
+    def _read(self, row: tuple[Any, ...], position: int) -> Entry:
+        place, log, event_id, stream, revision, data, payload = row
         if place != self.identity.number * PLACES + position:
             raise self.damaged(position, "the entry is missing")
         if type(payload) is not bytes:
             raise self.damaged(position, "its payload is gone without an erasure")
         try:
-            header = read_entry(entry)
+            header = read_entry(data)
         except (NotCanonical, TypeError) as error:
             raise self.damaged(position, f"it is not an entry: {error}") from error
-        if (header.position, header.origin) != (position, self.identity.origin):
+        if header.position != position or header.origin != self.identity.origin:
             raise self.damaged(position, "it belongs to another place or log")
-        columns = (self.identity.number, header.id, header.stream, header.revision)
-        if columns != (log, event_id, stream, revision):
+        if (self.identity.number, header.id, header.stream, header.revision) != (log, event_id, stream, revision):
             raise self.damaged(position, "its index columns are not those of its header")
         if header.payload_hash != payload_hash(payload) or header.payload_length != len(payload):
             raise self.damaged(position, "its payload is not the one that was signed")
-        return EntryRead(UUID(bytes=stream), revision, header.kind, payload, position, header, leaf_hash(entry)), entry
+        return Entry(header, leaf_hash(data), data, payload)
 
     def damaged(self, position: int, what: str) -> LogDamaged:
         """The error for a position that does not verify."""

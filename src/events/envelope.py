@@ -73,7 +73,7 @@ def read_entry(entry: bytes) -> Header:
     Raises NotCanonical for any byte string that is not exactly one version 1 entry.
     """
     fields = decode_header(entry[:-SIGNATURE_BYTES])
-    if len(fields) != len(_TYPES) or any(type(f) is not t for f, t in zip(fields, _TYPES, strict=True)):
+    if tuple(map(type, fields)) != _TYPES:
         raise NotCanonical("the header's fields are not those of version 1")
     header = Header._make(cast("tuple[int, bytes, bytes, int, bytes, bytes, int, str, int]", fields))
     if header.v != VERSION or header.cipher not in (CLEAR, XCHACHA20_POLY1305):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, Refused, StoreExists, StoreIsNewer
+from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, Refused, StoreExists, StoreIsNewer, Unavailable
 from . import claims, recorder, settings
 from .canonical import NotCanonical, decode_body
 from .checkpoint import Checkpoint, sign
@@ -22,6 +22,7 @@ from .envelope import is_signed_by, origin_of, payload_hash, read_entry, stream_
 from .key_places import KeySource, find_keys, place_of, provide_keys, refuse_losing_place, state_directory
 from .keys import Keys
 from .kinds import LogCreated, event_from
+from .lease import Lease, refuse_network
 from .log import Log
 from .mapper import Draft
 from .mark import NOTHING, Mark, Marked
@@ -43,12 +44,16 @@ _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
 
 
 class Opening(NamedTuple):
-    """How an installation is opened: with the secret keys, or with the root public key only; to write or to read."""
+    """How an installation is opened: with the secret keys, or with the root public key only; to write or to read.
+
+    `marked` says whether the log is held against the mark, and moves it.
+    """
 
     store: bytes
     keys: Keys | None
     root: bytes
     read_only: bool
+    marked: bool = True
 
 
 class Installation:
@@ -56,19 +61,23 @@ class Installation:
 
     def __init__(self, path: Path, opening: Opening) -> None:
         self.path = path
+        self.store = opening.store
+        self.derived = path  # where views and vectors lie
         self.keys = opening.keys
         self.read_only = opening.read_only
         self.datastore = Datastore(File(path / FILE, LogDamaged, read_only=opening.read_only))
-        self.commits = GroupCommit(self.datastore, self._move_mark)
+        self.commits = GroupCommit(self.datastore, self._move_mark, self._admit)
         self.checked = "new"
         self.unmarked = False
         self.closed_with: Mapping[str, Any] = {}
         self.alone = True
         self.mark: Mark | None = None
+        self.until: int | None = None
+        self._lease: Lease | None = None
         try:
             self.memory, self.access = (self._log(number, name, opening) for number, name in enumerate(LOGS))
-            if opening.keys is not None:
-                self.mark = _mark_beside(opening.keys, opening.store)
+            if opening.keys is not None and opening.marked:
+                self.mark = mark_beside(opening.keys, opening.store)
         except BaseException:
             self.datastore.close()
             raise
@@ -83,6 +92,7 @@ class Installation:
         key_directory = place_of(keys, store).directory
         if key_directory is not None:
             refuse_losing_place(key_directory, path)
+        refuse_network(path)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -90,19 +100,26 @@ class Installation:
         with _creating(path):
             if exists(path):
                 raise StoreExists(f"{path} already holds a store: open it.")
-            _write_store(path, store, provide_keys(keys, store))
+            write_store(path, store, provide_keys(keys, store))
         return cls.open(path, keys)
 
     @classmethod
     def open(cls, path: Path, keys: KeySource) -> Self:
         """Open the store in a directory with its keys, and verify what is new, or all where that is due.
 
-        Raises NotFound where there is no store, KeysMissing, StoreIsNewer, LogDamaged or LogBehindMark.
+        Raises NotFound where there is no store, KeysMissing, StoreIsNewer, LogDamaged or LogBehindMark, and Busy
+        where another host has it open.
         """
-        found_as = stamp(path / FILE)
         store = store_of(path)
         found = find_keys(keys, store)
-        installation = cls(path, Opening(store, found, found.root.public, False))
+        lease = Lease.take(path)
+        found_as = stamp(path / FILE)
+        try:
+            installation = cls(path, Opening(store, found, found.root.public, False))
+        except BaseException:
+            lease.release()
+            raise
+        installation._lease = lease
         try:
             installation._verify_at_open(found_as)
         except BaseException:
@@ -111,13 +128,34 @@ class Installation:
         return installation
 
     @classmethod
-    def audit(cls, path: Path, root: bytes | None, keys: KeySource) -> Self:
+    def read(cls, path: Path, keys: KeySource, until: int | None = None) -> Self:
+        """Open the store in a directory to be read only: verified as by `open`, and nothing of it is written to.
+
+        `until` is a position of the memory log: what is before it is verified in full and served, whatever follows;
+        of the access log as much as verifies. Raises as `open`, and Refused where the log ends before `until`.
+        """
+        store = store_of(path)
+        found = find_keys(keys, store)
+        found_as = stamp(path / FILE)
+        installation = cls(path, Opening(store, found, found.root.public, True, marked=False))
+        try:
+            if until is None:
+                installation._verify_to(marked_beside(found, store), found_as)
+            else:
+                installation._verify_before(until)
+        except BaseException:
+            installation.abandon()
+            raise
+        return installation
+
+    @classmethod
+    def audit(cls, path: Path, root: bytes | None, keys: KeySource, *, marked: bool = True) -> Self:
         """Open a store to be verified, nothing checked yet: with its keys, or with the root public key alone."""
         store = store_of(path)
         if root is not None:
             return cls(path, Opening(store, None, root, True))
         found = find_keys(keys, store)
-        return cls(path, Opening(store, found, found.root.public, True))
+        return cls(path, Opening(store, found, found.root.public, True, marked))
 
     @property
     def signs(self) -> bool:
@@ -146,18 +184,37 @@ class Installation:
         if mark is not None:
             alone = mark.hold()
             marked = mark.read()
-        trusted = not alone or (found_as is not None and marked.closed.get("log") == found_as)
+        self._verify_to(marked, found_as, shared=not alone)
+        self.closed_with, self.alone = marked.closed, alone
+        if mark is not None and not marked.frontiers:
+            self.commits.flush()
+
+    def _verify_to(self, marked: Marked, found_as: list[int] | None, *, shared: bool = False) -> None:
+        trusted = shared or (found_as is not None and marked.closed.get("log") == found_as)
         for log in self.logs:
             log.recorder.tip = self._verified(log.recorder, marked, trusted=trusted)
             log.follow()
         self.checked = "new" if trusted else "structure"
         self.unmarked = not marked.frontiers and any(log.tip.size > 1 for log in self.logs)
-        self.closed_with, self.alone = marked.closed, alone
-        if mark is not None and not marked.frontiers:
-            self.commits.flush()
+
+    def _verify_before(self, until: int) -> None:
+        """Verify the memory log up to a position, and the access log as far as it goes; serve that and no more."""
+        self.memory.recorder.end_at(until)
+        with self.datastore.transaction(commit=False) as cursor:
+            size = self.memory.recorder.size(cursor)
+        if until < 1 or size < until:
+            raise Refused(f"The memory log has {size} entries, so none before position {until}. Give a lower position.")
+        try:
+            self.access.follow()
+        except LogDamaged as damage:
+            self.access.recorder.end_at(damage.position or 0)
+        self.memory.follow()
+        self.checked, self.until = "full", until
 
     def _verified(self, log: LogRecorder, marked: Marked, *, trusted: bool) -> Tip:
         frontier = marked.frontiers.get(log.identity.origin)
+        if frontier is None and marked.frontiers:
+            raise _given_up(log)
         with self.datastore.transaction(commit=False) as cursor:
             size = log.size(cursor)
             if frontier is not None and size < frontier.size:
@@ -187,18 +244,34 @@ class Installation:
             if self.mark.hold():
                 self.mark.close({"log": stamp(self.path / FILE), **views})
             self.mark.release()
+        self._let_go()
 
     def abandon(self) -> None:
         """Close the files and leave no stamp."""
         self._shut()
         if self.mark is not None:
             self.mark.release()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lease is not None:
+            self._lease.release()
+            self._lease = None
 
     def _shut(self) -> None:
         self.commits.stop()
         for log in self.logs:
             log.recorder.stop_subscriptions()
         self.datastore.close()
+
+    def require_writable(self) -> None:
+        """Raise Refused where the store was opened to be read."""
+        if self.read_only:
+            raise Refused("This store was opened to be read. Open it without read_only=True to change it.")
+
+    def _admit(self, cursor: Any) -> None:
+        """Raise StoreIsNewer where the store has gone over to a format that this process does not know."""
+        check_format(self.path, settings.read_setting_within(cursor, "format"))
 
     def _move_mark(self, reached: Sequence[Tip]) -> None:
         if self.mark is not None:
@@ -245,10 +318,20 @@ def _walk_to_mark(cursor: Any, log: LogRecorder, frontier: Frontier | None) -> T
     return tip
 
 
+def _given_up(log: LogRecorder) -> LogBehindMark:
+    return LogBehindMark(
+        f"This {log.identity.name} log ({log.identity.origin.hex()[:12]}...) is not the one that this installation "
+        f"goes on with: that one was recovered or salvaged to a new origin, or the mark is another store's. Open the "
+        f"store that it became; or open this one to be read, with until=.",
+        log=log.identity.name,
+    )
+
+
 def _behind(log: LogRecorder, size: int, marked: int) -> LogBehindMark:
     return LogBehindMark(
         f"The {log.identity.name} log has {size} entries and this installation has verified {marked}: it was cut, "
-        f"or an older copy was put in its place. {LogDamaged.remedy}",
+        f"or an older copy was put in its place. {LogDamaged.remedy} If it is an older copy to go on "
+        f"from, run `tallystick recover`.",
         log=log.identity.name,
         position=size,
     )
@@ -268,7 +351,16 @@ def store_of(path: Path) -> bytes:
 
     A log.db without any table is what a creation left that was killed: no store.
     """
-    datastore = Datastore(File(path / FILE, LogDamaged, read_only=True))
+    try:
+        return _store_in(path, read_only=True)
+    except Unavailable:
+        if not (path / f"{FILE}-journal").exists():
+            raise
+        return _store_in(path, read_only=False)  # rolls back what a killed creation had begun
+
+
+def _store_in(path: Path, *, read_only: bool) -> bytes:
+    datastore = Datastore(File(path / FILE, LogDamaged, read_only=read_only))
     try:
         if not (path / FILE).is_file() or datastore.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
             raise NotFound(
@@ -279,11 +371,22 @@ def store_of(path: Path) -> bytes:
         datastore.close()
     if form is None or store is None:
         raise LogDamaged(f"{path / FILE} does not say which store it is. {LogDamaged.remedy}")
-    if int.from_bytes(form, "big") > FORMAT:
-        raise StoreIsNewer(
-            f"{path} has store format {int.from_bytes(form, 'big')} and this release knows {FORMAT}: upgrade."
-        )
+    check_format(path, form)
     return store
+
+
+def check_format(path: Path, form: bytes | None) -> None:
+    """Raise StoreIsNewer for a store format above the one this release writes, Refused for one below it."""
+    number = int.from_bytes(form or b"", "big")
+    if number > FORMAT:
+        raise StoreIsNewer(
+            f"{path} has store format {number} and this release knows {FORMAT}. Nothing was written: upgrade."
+        )
+    if number < FORMAT:
+        raise Refused(
+            f"{path} has store format {number}, and this release has no way from there to its own, {FORMAT}. Nothing "
+            f"was changed. Use a release that reads format {number}."
+        )
 
 
 @contextmanager
@@ -297,7 +400,7 @@ def _creating(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _write_store(path: Path, store: bytes, keys: Keys) -> None:
+def write_store(path: Path, store: bytes, keys: Keys) -> None:
     """Write log.db, its tables, settings and the first event of both logs, in one transaction."""
     datastore = Datastore(File(path / FILE, LogDamaged))
     commits = GroupCommit(datastore, lambda _: None)
@@ -405,7 +508,19 @@ def require_fitting(path: Path, keys: Keys) -> None:
         datastore.close()
 
 
-def _mark_beside(keys: Keys, store: bytes) -> Mark | None:
+def mark_beside(keys: Keys, store: bytes) -> Mark | None:
     """The mark beside the keys, or in the user's own state directory where they lie in no directory to write to."""
+    found = (Mark.in_directory(directory) for directory in _mark_directories(keys, store))
+    return next((mark for mark in found if mark is not None), None)
+
+
+def marked_beside(keys: Keys, store: bytes) -> Marked:
+    """What the mark says that would be used, without making or writing one."""
+    first, *others = _mark_directories(keys, store)
+    found = NOTHING if os.access(first, os.W_OK) else next((Mark.seen(directory) for directory in others), NOTHING)
+    return found if found.number else Mark.seen(first)
+
+
+def _mark_directories(keys: Keys, store: bytes) -> list[Path]:
     beside = keys.place.directory
-    return (Mark.in_directory(beside) if beside is not None else None) or Mark.in_directory(state_directory(store))
+    return [*([beside] if beside is not None else []), state_directory(store)]

@@ -239,7 +239,7 @@ def refuse_losing_place(directory: Path, store: Path) -> None:
     """Refuse keys inside the store, and keys on a file system that vanishes while the store's own stays."""
     if directory.resolve().is_relative_to(store.resolve()):
         raise Refused(f"The keys may not lie inside the store ({directory}): name another directory with keys=.")
-    if _file_system(directory) in _EPHEMERAL and _file_system(store) not in _EPHEMERAL:
+    if file_system(directory) in _EPHEMERAL and file_system(store) not in _EPHEMERAL:
         raise Refused(
             f"The keys would be written to {directory}, which does not outlive this machine or container, while the "
             f"store {store} does: the memories would be lost with the keys. Name a directory that is kept, with "
@@ -289,7 +289,7 @@ def _keyring() -> Any:
     return keyring
 
 
-def _file_system(path: Path) -> str | None:
+def file_system(path: Path) -> str | None:
     """The type of file system a path lies on, or would, where the system tells (Linux)."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")

@@ -35,7 +35,7 @@ class Event(BaseModel):
 
     recorded_at: Instant
     actor: Name
-    via: dict[str, str] = {}
+    via: dict[str, str] = Field(default_factory=dict)
     nonce: Annotated[bytes, Field(min_length=16, max_length=16)] | None = None
     parents: tuple[Hash, ...] = ()
     command_id: Name | None = None
@@ -88,7 +88,7 @@ class Stored(Event):
     label: Word | None = None
     trust: Word | None = None
     screening: tuple[dict[str, JsonValue], ...] = ()
-    metadata: dict[str, JsonValue] = {}
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
     derived_from: tuple[Hash, ...] = ()
 
 
@@ -232,6 +232,45 @@ class KeyBackupDeclined(Event):
     reason: Name | None = None
 
 
+class SnapshotTaken(Event):
+    """A verified copy of log.db was taken: its name, the file's SHA-256, and how both logs stood in it."""
+
+    KIND: ClassVar[str] = "snapshot.taken"
+
+    name: Name
+    sha256: Hash
+    memory_size: Annotated[int, Field(ge=1)]
+    memory_root: Hash
+    access_size: Annotated[int, Field(ge=1)]
+    access_root: Hash
+
+
+class Positions(BaseModel):
+    """A run of positions of a log, both ends included."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    first: Annotated[int, Field(ge=0)]
+    last: Annotated[int, Field(ge=0)]
+
+
+class Recovered(Event):
+    """A log goes on from another one: what could be read of that one follows, signed anew, in its order.
+
+    `origin` is the old log's. `size` and `root` are the newest state of it that is known, `lost` the positions that
+    did not come over, `events` how many did. The nonce of a stream that came over is the id it had.
+    """
+
+    KIND: ClassVar[str] = "log.recovered"
+
+    origin: Hash
+    size: Annotated[int, Field(ge=0)]
+    root: Hash
+    lost: tuple[Positions, ...]
+    events: Annotated[int, Field(ge=0)]
+    reason: Name
+
+
 class Hit(BaseModel):
     """One hit of a recall as it is put on record: which memory, up to which event, and its scores.
 
@@ -332,6 +371,8 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
         ViewsRebuilt,
         KeysBackedUp,
         KeyBackupDeclined,
+        SnapshotTaken,
+        Recovered,
         Recalled,
         Rendered,
         Used,
@@ -352,10 +393,13 @@ def event_from(kind: str, schema: int, body: dict[str, Any]) -> Event:
     if known is None:
         raise LogDamaged(f"{kind!r} schema {schema} is not a kind of event this release writes")
     try:
-        return known.model_validate(_tuples(body))
+        return known.model_validate(_with_tuples(body))
     except ValueError as error:
         raise LogDamaged(f"the body of a {kind} event is not one: {error}") from error
 
 
-def _tuples(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}
+def _with_tuples(body: dict[str, Any]) -> dict[str, Any]:
+    for name, value in body.items():
+        if type(value) is list:
+            body[name] = tuple(value)
+    return body

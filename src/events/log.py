@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 from eventsourcing.persistence import IntegrityError
 
 from ..errors import KeysMissing, LogDamaged, NotFound, RevisionConflict
-from .claims import PLACES, Claim, Move, Release, move, release, require_free, take
+from .claims import PLACES, Claim, Holder, Move, Release, holders_of, moved, require_free, settle
 from .commit import GroupCommit
 from .driver import Datastore
-from .entries import Identity, Tip
+from .entries import START, Identity, Tip
 from .envelope import stream_of
 from .kinds import Event
 from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
+from .merkle import leaf_hash
 from .recorder import LogRecorder
 from .signing import Signer
-from .vault import DataKey, Vault
+from .vault import DataKey, FindKey, Vault
 
 PAGE = 500
 
@@ -107,6 +108,13 @@ class Log:
         """Append the first event of the log, in the transaction that makes its store."""
         self.recorder.insert_within(cursor, [self._mapper.to_stored_event(created)])
 
+    def append_within(self, cursor: Any, draft: Draft) -> tuple[int, bytes]:
+        """Append a draft inside a transaction of the group commit. Returns where it stands, and its leaf hash."""
+        position = self.recorder.insert_within(cursor, [self._mapper.to_stored_event(draft)])[0]
+        place = self.recorder.identity.number * PLACES + position
+        entry = cursor.execute("SELECT entry FROM entry WHERE place = ?", (place,)).fetchone()[0]
+        return position, leaf_hash(entry)
+
     def _forget_new_keys(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
             if draft.wrapped is not None and self._vault is not None:
@@ -120,12 +128,12 @@ class Log:
             positions = self.recorder.insert_within(cursor, sealed)
         except self._datastore.driver_errors as error:
             raise self._index_damaged(error) from error
-        for given in request.releases:
-            release(cursor, given)
-        for moved in request.moves:
-            move(cursor, moved)
-        for claim in request.claims:
-            take(cursor, claim, self.recorder.identity.number * PLACES + positions[claim.draft])
+        base = self.recorder.identity.number * PLACES
+        holders = [Holder(request.drafts[c.draft].stream, base + positions[c.draft]) for c in request.claims]
+        given_up, taken = moved(cursor, request.moves)
+        releases, claims = [*request.releases, *given_up], [*zip(request.claims, holders, strict=True), *taken]
+        if releases or claims:
+            settle(cursor, releases, claims)
         return positions
 
     def _index_damaged(self, error: BaseException) -> BaseException:
@@ -143,43 +151,56 @@ class Log:
 
     def holders(self, tags: Sequence[bytes]) -> dict[bytes, tuple[bytes, int]]:
         """Who holds these claims: the stream, and the position of the event that took it. Free ones are left out."""
-        held: dict[bytes, tuple[bytes, int]] = {}
-        for first in range(0, len(tags), PAGE):
-            asked = tags[first : first + PAGE]
-            rows = self._datastore.rows(
-                "SELECT tag, entry.stream, claim.place FROM claim JOIN entry USING (place) "
-                f"WHERE tag IN ({', '.join('?' * len(asked))})",
-                tuple(asked),
-            )
-            held |= {tag: (stream, place % PLACES) for tag, stream, place in rows}
-        return held
+        with self._datastore.transaction(commit=False) as cursor:
+            held = holders_of(cursor, tags)
+        return {tag: (stream, place % PLACES) for tag, (stream, place) in held.items()}
 
     def events_of(self, stream: bytes, *, upto: int | None = None) -> list[LoggedEvent]:
         """The events of a stream in order, signatures and commitments checked; up to a revision where one is given."""
         self.follow()
         with self._datastore.transaction(commit=False) as cursor:
-            reads = self.recorder.stream_events(cursor, stream, lte=upto)
-        for revision, read in enumerate(reads):
-            if read.header.revision != revision:
-                raise self.recorder.damaged(read.id, f"revision {revision} of its stream is missing before it")
-        return [self._mapper.to_domain_event(read) for read in reads]
+            return self.events_within(cursor, stream, upto)
+
+    def events_within(self, cursor: Any, stream: bytes, upto: int | None) -> list[LoggedEvent]:
+        """As `events_of`, inside a transaction, of what is verified already."""
+        entries = self.recorder.stream_events(cursor, stream, lte=upto)
+        for revision, entry in enumerate(entries):
+            if entry.header.revision != revision:
+                missing = f"revision {revision} of its stream is missing before it"
+                raise self.recorder.damaged(entry.header.position, missing)
+        return [self._mapper.open(entry) for entry in entries]
 
     def event_at(self, position: int) -> LoggedEvent:
         """The event at a position, signature and commitment checked. Raises NotFound past the end."""
         with self._datastore.transaction(commit=False) as cursor:
-            read = self.recorder.at(cursor, position)
-        if read is None:
+            entry = self.recorder.at(cursor, position)
+        if entry is None:
             raise NotFound(f"The {self.name} log has no position {position}. Give one below its size.")
-        return self._mapper.to_domain_event(read)
+        return self._mapper.open(entry)
 
     def pages(self, after: int, upto: int) -> Iterator[list[LoggedEvent]]:
         """The events from position `after` + 1 to `upto`, which must be verified, a page at a time."""
         while after < upto:
-            reads = self.recorder.select_notifications(after, PAGE, stop=upto, inclusive_of_start=False)
-            if not reads:
+            stop = min(self.follow().size, upto + 1, after + 1 + PAGE)
+            with self._datastore.transaction(commit=False) as cursor:
+                entries = self.recorder.between(cursor, after + 1, stop)
+                find_key = self._keys_between(cursor, after + 1, stop)
+            if not entries:
                 raise self.recorder.damaged(after + 1, "the entry is missing")
-            yield [self._mapper.to_domain_event(read) for read in reads]
-            after = reads[-1].id
+            yield [self._mapper.open(entry, find_key) for entry in entries]
+            after += len(entries)
+
+    def opened(self, cursor: Any) -> Iterator[tuple[LoggedEvent, Tip]]:
+        """Every event from position 0, opened with the key that log.db has, and the tip after it.
+
+        All is checked of each: signature, root, hashes and columns, then key, commitment and body.
+        """
+        tip, size = START, self.recorder.size(cursor)
+        while tip.size < size:
+            stop = min(size, tip.size + PAGE)
+            find_key = self._keys_between(cursor, tip.size, stop)
+            for entry, tip in self.recorder.walk(cursor, tip, stop):
+                yield self._mapper.open(entry, find_key), tip
 
     def find(self, event_id: bytes) -> LoggedEvent:
         """The event with this id. Raises NotFound."""
@@ -191,20 +212,17 @@ class Log:
             raise NotFound(f"The {self.name} log has no event {event_id.hex()}. Look it up with `tallystick log`.")
         return self.event_at(row[0] % PLACES)
 
-    def open_read(self, read: Any) -> LoggedEvent:
-        """The event of an entry that the recorder has read."""
-        return self._mapper.to_domain_event(read)
+    def streams_with_key(self, cursor: Any) -> set[bytes]:
+        """The streams that have a data key in log.db."""
+        rows = cursor.execute("SELECT stream FROM data_key WHERE log = ?", (self.recorder.identity.number,))
+        return {stream for (stream,) in rows.fetchall()}
 
-    def data_keys(self, cursor: Any) -> Iterator[bytes]:
-        """The streams that have a data key, each key opened. Raises LogDamaged for one that does not open."""
+    def _keys_between(self, cursor: Any, first: int, stop: int) -> FindKey:
+        """How to find the data keys of the streams that have events from `first` to before `stop`."""
         if self._vault is None:
             raise KeysMissing("This log was opened without the key that opens its payloads. Supply the keys.")
-        rows = cursor.execute(
-            "SELECT stream, generation, wrapped FROM data_key WHERE log = ?", (self.recorder.identity.number,)
-        )
-        for stream, generation, wrapped in rows.fetchall():
-            self._vault.unwrap(stream, generation, wrapped)
-            yield stream
+        base = self.recorder.identity.number * PLACES
+        return self._vault.between(cursor, base + first, base + stop)
 
     def _data_key(self, stream: bytes) -> DataKey | None:
         return None if self._vault is None else self._vault.find(stream)

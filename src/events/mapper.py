@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,12 +13,11 @@ from eventsourcing.persistence import Mapper, Notification, StoredEvent, Transco
 
 from ..errors import LogDamaged, Refused, StreamErased
 from .canonical import NotCanonical, decode_body, encode_body
+from .entries import Entry
 from .envelope import CLEAR, XCHACHA20_POLY1305, Header, stream_of
 from .kinds import REGISTRY, Event, body_of, event_from
 from .sealing import SealBroken, seal, unseal
-from .vault import DataKey
-
-FindKey = Callable[[bytes], DataKey | None]
+from .vault import DataKey, FindKey
 
 NEXT = -1  # the revision of a draft that goes wherever the stream ends
 
@@ -28,7 +26,7 @@ NEXT = -1  # the revision of a draft that goes wherever the stream ends
 class Draft:
     """An event about to be appended: to which stream, at which revision (or NEXT), sealed with which key.
 
-    `wrapped` is the wrapped data key of a stream that this event opens.
+    `wrapped` is the wrapped data key of a stream that this event opens, `id` the event's own where it has one already.
     """
 
     stream: bytes
@@ -36,6 +34,7 @@ class Draft:
     event: Event
     data_key: DataKey | None = None
     wrapped: bytes | None = None
+    id: bytes | None = None
 
     @property
     def originator_id(self) -> UUID:
@@ -86,10 +85,16 @@ class SealedEvent(StoredEvent):
 
 @dataclass(frozen=True)
 class EntryRead(Notification):
-    """A stored event as the recorder read it (its id is the position), with what the mapper needs to open it."""
+    """An entry as the library names it: its id is the position, its topic the kind, its state the payload."""
 
-    header: Header
-    leaf: bytes
+    entry: Entry
+
+    @classmethod
+    def of(cls, entry: Entry) -> EntryRead:
+        """The entry under the library's names."""
+        header = entry.header
+        stream = UUID(bytes=header.stream)
+        return cls(stream, header.revision, header.kind, entry.payload, header.position, entry)
 
 
 class CanonicalTranscoder(Transcoder):
@@ -124,7 +129,7 @@ class EventMapper(Mapper[UUID]):
         event = draft.event
         if REGISTRY.get((event.KIND, event.SCHEMA)) is not type(event):
             raise Refused(f"{type(event).__name__} is not a registered kind of event. Add it to the registry.")
-        event_id = new_id()
+        event_id = draft.id or new_id()
         payload, commitment = self._close(draft, event_id, self.transcoder.encode(body_of(event)))
         return SealedEvent(
             originator_id=draft.originator_id,
@@ -141,15 +146,19 @@ class EventMapper(Mapper[UUID]):
     def to_domain_event(self, stored_event: StoredEvent) -> LoggedEvent:
         """The event the recorder read. Raises LogDamaged, naming the position, where it does not open."""
         read: EntryRead = stored_event  # type: ignore[assignment]
-        header = read.header
+        return self.open(read.entry)
+
+    def open(self, entry: Entry, find_key: FindKey | None = None) -> LoggedEvent:
+        """The event of an entry. Raises LogDamaged, naming the position, where it does not open."""
+        header = entry.header
         try:
-            body = self.transcoder.decode(self._open(read))
+            body = self.transcoder.decode(_plaintext(entry, find_key or self._find_key))
             event = event_from(header.kind, header.schema, body)
         except (SealBroken, NotCanonical, LogDamaged) as error:
             raise self._damaged(header, str(error)) from error
         if header.revision == 0 and (event.nonce is None or stream_of(header.origin, event.nonce) != header.stream):
             raise self._damaged(header, "the stream's id is not that of its first event")
-        return LoggedEvent(self._log, header, read.leaf, event)
+        return LoggedEvent(self._log, header, entry.leaf, event)
 
     def _close(self, draft: Draft, event_id: bytes, plaintext: bytes) -> tuple[bytes, bytes]:
         if draft.event.CLEAR:
@@ -159,28 +168,30 @@ class EventMapper(Mapper[UUID]):
         generation, key = draft.data_key
         return seal(key, plaintext, event_id=event_id, origin=self._origin, stream=draft.stream, generation=generation)
 
-    def _open(self, read: EntryRead) -> bytes:
-        header = read.header
-        if header.cipher == CLEAR:
-            return read.state
-        data_key = self._find_key(header.stream)
-        if data_key is None:
-            raise SealBroken("its data key is gone")
-        return unseal(
-            data_key.key,
-            read.state,
-            event_id=header.id,
-            origin=header.origin,
-            stream=header.stream,
-            commitment=header.commitment,
-        )
-
     def _damaged(self, header: Header, what: str) -> LogDamaged:
         return LogDamaged(
             f"{self._log} log, position {header.position}: {what}. {LogDamaged.remedy}",
             log=self._log,
             position=header.position,
         )
+
+
+def _plaintext(entry: Entry, find_key: FindKey) -> bytes:
+    """The body of an entry, opened with its stream's key where it is sealed."""
+    header = entry.header
+    if header.cipher == CLEAR:
+        return entry.payload
+    data_key = find_key(header.stream)
+    if data_key is None:
+        raise SealBroken("its data key is gone")
+    return unseal(
+        data_key.key,
+        entry.payload,
+        event_id=header.id,
+        origin=header.origin,
+        stream=header.stream,
+        commitment=header.commitment,
+    )
 
 
 def _culprit(body: dict[str, Any]) -> str:

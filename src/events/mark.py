@@ -56,22 +56,24 @@ class Mark:
                 return None
             raise
 
+    @classmethod
+    def seen(cls, directory: Path) -> Marked:
+        """What the mark in this directory says, without a lock and without writing; NOTHING where there is none."""
+        try:
+            descriptor = os.open(directory / "mark", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return NOTHING
+        try:
+            return _read_slots(descriptor, directory / "mark")
+        finally:
+            os.close(descriptor)
+
     def read(self) -> Marked:
         """What the mark says now; NOTHING where it was never written. Raises LogDamaged where it can't be read."""
         numbers = [os.pread(self._descriptor, NUMBER_BYTES, place) for place in (0, SLOT_BYTES)]
         if self._known.number.to_bytes(NUMBER_BYTES, "big") != max(numbers):
-            self._known = self._read_slots()
+            self._known = _read_slots(self._descriptor, self.path)
         return self._known
-
-    def _read_slots(self) -> Marked:
-        found = [os.pread(self._descriptor, SLOT_BYTES, place) for place in (0, SLOT_BYTES)]
-        slots = [slot for slot in map(_read_slot, found) if slot is not None]
-        if any(found) and not slots:
-            raise LogDamaged(
-                f"The mark {self.path} is damaged, so a log that was cut back would not be noticed. If you know that "
-                f"the log is whole, delete the file: the next opening checks every signature and starts a new mark."
-            )
-        return max(slots, default=NOTHING, key=lambda slot: slot.number)
 
     def advance(self, frontiers: Mapping[bytes, Frontier]) -> None:
         """Move the mark to these frontiers where they are further. Raises LogBehindMark for a second history."""
@@ -80,6 +82,12 @@ class Mark:
             further = {o: f for o, f in frontiers.items() if _is_further(f, marked.frontiers.get(o))}
             if further:
                 self._write(marked, {**marked.frontiers, **further}, {})
+
+    def accept(self, frontiers: Mapping[bytes, Frontier]) -> None:
+        """Go on from these logs and no others, and wait for the disk."""
+        with self._locked():
+            self._write(self.read(), frontiers, {})
+            os.fsync(self._descriptor)
 
     def close(self, closed: Mapping[str, Any]) -> None:
         """Write down how the files were left, and wait for the disk."""
@@ -146,6 +154,17 @@ def _slot(marked: Marked) -> bytes:
     if len(framed) + 32 > SLOT_BYTES:
         raise ValueError("the mark outgrew its slot")
     return framed + hashlib.sha256(_CONTEXT + framed).digest()
+
+
+def _read_slots(descriptor: int, path: Path) -> Marked:
+    found = [os.pread(descriptor, SLOT_BYTES, place) for place in (0, SLOT_BYTES)]
+    slots = [slot for slot in map(_read_slot, found) if slot is not None]
+    if any(found) and not slots:
+        raise LogDamaged(
+            f"The mark {path} is damaged, so a log that was cut back would not be noticed. If you know that "
+            f"the log is whole, delete the file: the next opening checks every signature and starts a new mark."
+        )
+    return max(slots, default=NOTHING, key=lambda slot: slot.number)
 
 
 def _read_slot(data: bytes) -> Marked | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -16,12 +16,13 @@ from ..errors import Refused, RevisionConflict, StreamErased
 from .claims import PLACES
 from .clock import tick
 from .commit import GroupCommit
-from .driver import Datastore
+from .driver import Datastore, rows_in
 from .entries import PAGE, START, EntryReader, Identity, Tip
 from .envelope import CLEAR, Header, payload_hash, sign_entry
 from .mapper import NEXT, EntryRead, SealedEvent, new_id
 from .merkle import leaf_hash
 from .signing import Signer
+from .vault import FIRST_GENERATION
 
 POLL_SECONDS = 0.1
 
@@ -78,11 +79,11 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         """As insert_events, inside a transaction of the group commit."""
         tip = self.advance(c, self._pending or self.tip)
         first, base = tip.size, self.identity.number * PLACES
-        entries, payloads = [], []
-        ends: dict[bytes, int] = {}
-        for stored in stored_events:
-            sealed = stored if isinstance(stored, SealedEvent) else _in_clear(stored)
-            header = self._header(c, sealed, tip, ends)
+        entries, payloads, data_keys = [], [], []
+        events = [stored if isinstance(stored, SealedEvent) else _in_clear(stored) for stored in stored_events]
+        ends = self._ends(c, events)
+        for sealed in events:
+            header = self._header(sealed, tip, ends)
             entry = sign_entry(header, self._signing())
             place = base + header.position
             entries.append((place, self.identity.number, header.id, header.stream, header.revision, entry))
@@ -90,13 +91,14 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
             ends[header.stream] = header.revision
             tip = Tip(tip.frontier.append(leaf_hash(entry)), header.time)
             if sealed.wrapped is not None:
-                self._admit_data_key(c, header, sealed.wrapped)
+                data_keys.append(self._data_key(header, sealed.wrapped))
+        c.executemany("INSERT INTO data_key VALUES (?, ?, ?, ?)", data_keys)
         c.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", entries)
         c.executemany("INSERT INTO payload VALUES (?, ?)", payloads)
         self._pending = tip
         return list(range(first, tip.size))
 
-    def _header(self, c: Any, sealed: SealedEvent, tip: Tip, ends: dict[bytes, int]) -> Header:
+    def _header(self, sealed: SealedEvent, tip: Tip, ends: dict[bytes, int]) -> Header:
         stream = _stream(sealed.originator_id)
         return Header(
             v=1,
@@ -109,29 +111,23 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
             kind=sealed.topic,
             schema=sealed.schema,
             stream=stream,
-            revision=self._revision(c, sealed, stream, ends),
+            revision=_revision(sealed, stream, ends),
             cipher=sealed.cipher,
             commitment=sealed.commitment,
             payload_hash=payload_hash(sealed.state),
             payload_length=len(sealed.state),
         )
 
-    def _revision(self, c: Any, sealed: SealedEvent, stream: bytes, ends: dict[bytes, int]) -> int:
-        if type(sealed) is _Clear:
-            return sealed.originator_version
-        if stream not in ends:
+    def _ends(self, c: Any, events: Sequence[SealedEvent]) -> dict[bytes, int]:
+        """The last revision of each stream that these events join or open; none for one that is not there."""
+        firsts: dict[bytes, SealedEvent] = {}
+        for sealed in events:
+            firsts.setdefault(_stream(sealed.originator_id), sealed)
+        for stream, sealed in firsts.items():
             if sealed.originator_version != 0:
                 self._refuse_without_key(c, sealed, stream)
-            ends[stream] = self._end(c, stream)
-        end = ends[stream]
-        if sealed.originator_version == 0 and end >= 0:
-            raise StreamErased(f"The stream {stream.hex()} began before and can't begin again. Store a new memory.")
-        if sealed.originator_version not in (NEXT, end + 1):
-            raise RevisionConflict(
-                f"Stream {stream.hex()} is at revision {end} and not at {sealed.originator_version - 1}: "
-                f"it has changed since you read it. Read it again, then repeat the command."
-            )
-        return end + 1
+        last = "SELECT stream, max(revision) FROM entry WHERE log = ? AND stream IN ({}) GROUP BY stream"
+        return dict(rows_in(c, last, list(firsts), self.identity.number))
 
     def _refuse_without_key(self, c: Any, sealed: SealedEvent, stream: bytes) -> None:
         """A sealed event joins a stream only while the stream's data key is there, whoever still remembers it."""
@@ -143,17 +139,11 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         ):
             raise StreamErased(f"The memory {stream.hex()} was erased. It can't come back; store a new one.")
 
-    def _admit_data_key(self, c: Any, header: Header, wrapped: bytes) -> None:
+    def _data_key(self, header: Header, wrapped: bytes) -> tuple[int, bytes, int, bytes]:
         """A data key comes with the first event of its stream, and never again."""
         if header.revision != 0:
             raise StreamErased(f"The stream {header.stream.hex()} takes no new data key. Store a new memory.")
-        c.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (self.identity.number, header.stream, 1, wrapped))
-
-    def _end(self, c: Any, stream: bytes) -> int:
-        row = c.execute(
-            "SELECT max(revision) FROM entry WHERE log = ? AND stream = ?", (self.identity.number, stream)
-        ).fetchone()
-        return -1 if row[0] is None else int(row[0])
+        return self.identity.number, header.stream, FIRST_GENERATION, wrapped
 
     def _signing(self) -> Signer:
         if self._signer is None:
@@ -209,7 +199,8 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
     ) -> Sequence[StoredEvent]:
         """The events of one stream in order of revision, each with its signature, hashes and columns checked."""
         with self.datastore.transaction(commit=False) as c:
-            return self.stream_events(c, _stream(originator_id), gt=gt, lte=lte, desc=desc, limit=limit)
+            entries = self.stream_events(c, _stream(originator_id), gt=gt, lte=lte, desc=desc, limit=limit)
+        return [EntryRead.of(entry) for entry in entries]
 
     def select_notifications(
         self,
@@ -230,10 +221,9 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as c:
             end = size if stop is None else min(stop + 1, size)
             while first < end and len(found) < limit:
-                rows = self._rows(c, first, min(limit if not topics else PAGE, end - first))
-                reads = [self._read(row, first + n)[0] for n, row in enumerate(rows)]
-                found += [read for read in reads if not topics or read.topic in topics]
-                first += len(rows) or end
+                entries = self.between(c, first, min(first + (PAGE if topics else limit), end))
+                found += [EntryRead.of(entry) for entry in entries if not topics or entry.header.kind in topics]
+                first += len(entries) or end
         return found[:limit]
 
     def max_notification_id(self) -> int | None:  # type: ignore[override]
@@ -289,6 +279,20 @@ def _in_clear(stored: StoredEvent) -> SealedEvent:
         b"",
         None,
     )
+
+
+def _revision(sealed: SealedEvent, stream: bytes, ends: Mapping[bytes, int]) -> int:
+    if type(sealed) is _Clear:
+        return sealed.originator_version
+    end = ends.get(stream, -1)
+    if sealed.originator_version == 0 and end >= 0:
+        raise StreamErased(f"The stream {stream.hex()} began before and can't begin again. Store a new memory.")
+    if sealed.originator_version not in (NEXT, end + 1):
+        raise RevisionConflict(
+            f"Stream {stream.hex()} is at revision {end} and not at {sealed.originator_version - 1}: "
+            f"it has changed since you read it. Read it again, then repeat the command."
+        )
+    return end + 1
 
 
 def _stream(originator_id: UUID | str) -> bytes:

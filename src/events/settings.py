@@ -10,11 +10,20 @@ from .driver import Datastore
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",)
 CHECKSUM_BYTES = 16
+_ONE = "SELECT value FROM setting WHERE name = ?"
 
 
 def read_setting(datastore: Datastore, name: str) -> bytes | None:
     """The value under a name, or None. Raises LogDamaged where it is not what was written."""
-    rows = datastore.rows("SELECT value FROM setting WHERE name = ?", (name,))
+    return _checked(name, datastore.rows(_ONE, (name,)))
+
+
+def read_setting_within(cursor: Any, name: str) -> bytes | None:
+    """As read_setting, inside a transaction."""
+    return _checked(name, cursor.execute(_ONE, (name,)).fetchall())
+
+
+def _checked(name: str, rows: list[tuple[Any, ...]]) -> bytes | None:
     if not rows:
         return None
     value, checksum = rows[0][0][:-CHECKSUM_BYTES], rows[0][0][-CHECKSUM_BYTES:]

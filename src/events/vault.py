@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 from ..errors import LogDamaged
 from .driver import Datastore
 from .sealing import SealBroken, new_data_key, unwrap, wrap
 
-REMEMBERED = 4096
+REMEMBERED = 65536
 FIRST_GENERATION = 1
 
 
@@ -18,6 +20,10 @@ class DataKey(NamedTuple):
 
     generation: int
     key: bytes
+
+
+FindKey = Callable[[bytes], DataKey | None]
+"""Finds the data key of a stream; None where it has none."""
 
 
 class Vault:
@@ -35,7 +41,8 @@ class Vault:
         """A new data key for a new stream, and its wrapped form for log.db."""
         key = DataKey(FIRST_GENERATION, new_data_key())
         wrapped = wrap(self._kek, key.key, origin=self._origin, stream=stream, generation=key.generation)
-        self._remembered.setdefault(stream, key)
+        if stream not in self._remembered:
+            self._remember(stream, key)
         return key, wrapped
 
     def forget(self, stream: bytes) -> None:
@@ -54,6 +61,21 @@ class Vault:
             known = self.unwrap(stream, *rows[0])
             self._remember(stream, known)
         return known
+
+    def between(self, cursor: Any, first: int, stop: int) -> FindKey:
+        """As `find`, for the streams with entries from place `first` to before `stop`: by what log.db has now."""
+        rows = cursor.execute(
+            "SELECT stream, generation, wrapped FROM entry JOIN data_key USING (log, stream) "
+            "WHERE place >= ? AND place < ?",
+            (first, stop),
+        )
+        kept = {stream: (generation, wrapped) for stream, generation, wrapped in rows.fetchall()}
+
+        @cache
+        def find(stream: bytes) -> DataKey | None:
+            return self.unwrap(stream, *kept[stream]) if stream in kept else None
+
+        return find
 
     def unwrap(self, stream: bytes, generation: Any, wrapped: Any) -> DataKey:
         """The data key in these columns of log.db. Raises LogDamaged where they are not one."""

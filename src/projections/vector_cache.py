@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 
-from ..errors import KeysMissing, ViewsDamaged
+from ..errors import KeysMissing, Unavailable, ViewsDamaged
 from ..events.driver import Datastore, File
 from ..events.installation import Installation
 from .views import check_pages, delete
@@ -29,7 +30,9 @@ class VectorCache:
     def __init__(self, installation: Installation) -> None:
         if installation.keys is None:
             raise KeysMissing("The vectors are encrypted: they open with this store's keys only. Supply them.")
-        path = installation.path / FILE
+        path = installation.derived / FILE
+        if installation.derived != installation.path:
+            _copy(installation, path)
         self._datastore = Datastore(File(path, ViewsDamaged, installation.keys.views, durable=False))
         with self._datastore.transaction(commit=True) as cursor:
             cursor.execute(_SCHEMA)
@@ -55,6 +58,21 @@ class VectorCache:
     def close(self) -> None:
         """Close the file."""
         self._datastore.close()
+
+
+def _copy(installation: Installation, target: Path) -> None:
+    """Take over the vectors of a store that is only read, where they can be read; the others are made again."""
+    source = installation.path / FILE
+    if target.exists() or not source.exists():
+        return
+    assert installation.keys is not None
+    datastore = Datastore(File(source, ViewsDamaged, installation.keys.views, read_only=True))
+    try:
+        datastore.rows("VACUUM INTO ?", (str(target),))
+    except (ViewsDamaged, Unavailable):
+        delete(target)
+    finally:
+        datastore.close()
 
 
 def discard_damaged(installation: Installation) -> bool:

@@ -58,7 +58,7 @@ class Views(SQLiteTrackingRecorder):
     def __init__(self, installation: Installation, path: Path) -> None:
         if installation.keys is None:
             raise KeysMissing("The views are encrypted: they open with this store's keys only. Supply them.")
-        file = File(path, ViewsDamaged, installation.keys.views, installation.read_only, durable=False)
+        file = File(path, ViewsDamaged, installation.keys.views, durable=False)
         self._file = Datastore(file)
         super().__init__(self._file)
         self.path = path
@@ -68,7 +68,7 @@ class Views(SQLiteTrackingRecorder):
     @classmethod
     def create(cls, installation: Installation) -> Views:
         """A new, empty file of views beside the one in force."""
-        views = cls(installation, installation.path / f"views-{schema_hash()}-{secrets.token_hex(4)}.db")
+        views = cls(installation, installation.derived / f"views-{schema_hash()}-{secrets.token_hex(4)}.db")
         views.create_table()
         return views
 
@@ -253,6 +253,19 @@ class ViewsInForce:
             self._leave_for(fresh)
         if old is not None:
             delete(self._installation.path / old)
+
+
+class ScratchViews(ViewsInForce):
+    """The views of a store that is only read: folded from its log into a folder of this process's own."""
+
+    def name(self) -> str | None:
+        """The one file there is."""
+        return f"{in_force()}.db"
+
+    def _open(self, name: str | None) -> Views:
+        views = Views(self._installation, self._installation.derived / str(name))
+        views.create_table()
+        return views
 
 
 @contextmanager

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import NotFound, Refused, ViewsDamaged
+from ..events.envelope import stream_of
+from ..events.kinds import Recovered
 from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..projections import memories
@@ -16,8 +18,11 @@ ID_DIGITS = 32
 LEAST_DIGITS = 4
 
 
-def resolve(views: Views, prefix: str) -> bytes:
-    """The memory whose id begins with these hexadecimal digits, four at least. Raises NotFound; Refused if two do."""
+def resolve(log: Log, views: Views, prefix: str) -> bytes:
+    """The memory whose id begins with these hexadecimal digits, four at least. Raises NotFound; Refused if two do.
+
+    An id from before the store was recovered, given whole, leads to the one that the memory has now.
+    """
     digits = prefix.strip().lower() if isinstance(prefix, str) else ""
     if not LEAST_DIGITS <= len(digits) <= ID_DIGITS or any(c not in "0123456789abcdef" for c in digits):
         raise Refused(f"{prefix!r} is not a memory's id: give {LEAST_DIGITS} to {ID_DIGITS} of its hexadecimal digits.")
@@ -25,11 +30,28 @@ def resolve(views: Views, prefix: str) -> bytes:
     low, high = (bytes.fromhex(digits.ljust(ID_DIGITS, filler)) for filler in "0f")
     with views.reading() as cursor:
         found = memories.streams_like(cursor, low, high)
+        if not found and low == high:
+            found = [now for now in ids_now(log, low) if memories.number_and_revision(cursor, now)]
     if not found:
         raise NotFound(f"There is no memory {prefix}. Look for its id with `tallystick recall`.")
     if len(found) > 1:
         raise Refused(f"{prefix} begins more than one id ({', '.join(s.hex()[:12] for s in found)} ...): add digits.")
     return found[0]
+
+
+def ids_now(log: Log, stream: bytes) -> list[bytes]:
+    """The ids that a memory of one of the logs before this one would have now: one for each recovery since."""
+    origins = [log.origin]
+    size = log.tip.size
+    while len(origins) < size and isinstance(event := log.event_at(len(origins)).event, Recovered):
+        origins.insert(0, event.origin)
+    ids = []
+    for first in range(1, len(origins)):
+        now = stream
+        for origin in origins[first:]:
+            now = stream_of(origin, now)
+        ids.append(now)
+    return ids
 
 
 def history(log: Log, views: Views, memory: bytes) -> list[LoggedEvent]:

@@ -9,6 +9,7 @@ from ..events.installation import Installation
 from ..events.key_history import is_backup_settled
 from ..events.key_places import exposure
 from ..events.keys import Keys
+from ..events.replacing import KEPT
 from ..projections import memories
 from ..projections.aliases import aliases
 from ..projections.views import GROUPS, Views
@@ -70,12 +71,28 @@ def status(installation: Installation, views: Views, model: str, missing_vectors
         model=model,
         missing_vectors=missing_vectors,
         checked=installation.checked,
-        remarks=(*_about_mark(installation), *remarks, *(_about_keys(installation, keys) if keys and kept else ())),
+        remarks=(
+            *_about_log(installation),
+            *_about_mark(installation),
+            *remarks,
+            *(_about_keys(installation, keys) if keys and kept else ()),
+        ),
         notes=tuple(notes),
     )
 
 
+def _about_log(installation: Installation) -> Iterator[str]:
+    if installation.until is not None:
+        yield f"what is after position {installation.until - 1} of the memory log is not served"
+    if installation.read_only:
+        yield "opened to be read: no recall is put on record"
+    for kept in sorted(installation.path.glob(f"{KEPT}*")):
+        yield f"{kept.name} keeps a log that was replaced: delete it when nobody wants it any more"
+
+
 def _about_mark(installation: Installation) -> Iterator[str]:
+    if installation.read_only:
+        return
     if installation.mark is None:
         yield "no mark is kept, since there is no place to write it to: a log that is cut would not be noticed"
     elif installation.unmarked:

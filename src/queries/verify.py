@@ -93,23 +93,23 @@ def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Pr
     opens = depth == "full" and installation.keys is not None
     checkpoints, holdings = _checkpoints(installation, log), _Holdings(installation, log)
     marked = _marked(installation, log)  # read before the log is, so that it can't be ahead of what is read
-    tip, payloads, roots = START, 0, {}
+    tip, roots = START, {}
     with installation.datastore.transaction(commit=False) as cursor:
         size = log.recorder.size(cursor)
         _require_mark(log, marked, size)
-        for read, tip in log.recorder.walk(cursor, tip, size, signed=depth == "full"):
-            if tip.size in checkpoints or tip.size == marked.size:
-                roots[tip.size] = tip.frontier.root()
-            if opens:
-                holdings.take(log.open_read(read))
-                payloads += 1
-            if tip.size % 1000 == 0:
-                progress(log.name, tip.size, size)
+        walk = log.opened(cursor) if opens else log.recorder.walk(cursor, tip, size, signed=depth == "full")
+        for done, (found, tip) in enumerate(walk, 1):
+            if done in checkpoints or done == marked.size:
+                roots[done] = tip.frontier.root()
+            if isinstance(found, LoggedEvent):
+                holdings.take(found)
+            if done % 1000 == 0:
+                progress(log.name, done, size)
         _compare_mark(log, marked, roots)
         _compare_checkpoints(log, checkpoints, roots)
         if opens:
             holdings.compare(cursor)
-    signatures = tip.size if depth == "full" else 0
+    signatures, payloads = tip.size if depth == "full" else 0, tip.size if opens else 0
     return LogReport(log.name, tip.size, tip.frontier.root().hex(), signatures, payloads, len(checkpoints))
 
 
@@ -121,7 +121,7 @@ class _Holdings:
         self._log = log
         self._sealed: set[bytes] = set()
         self._memories: dict[bytes, _Holder] = {}
-        self._commands: dict[bytes, bytes] = {}
+        self._commands: dict[bytes | None, bytes] = {}
         self._revised: dict[bytes, int] = {}
         self._names: dict[str, str] = {}
         self._renames: dict[str, bytes] = {}
@@ -135,16 +135,15 @@ class _Holdings:
             self._rename(stream, event)
         if isinstance(event, Stored) and self._log.name == "memory":
             self._memories[stream] = _Holder(event.namespace, self._tags(event), "current")
-        if isinstance(event, Revised):
-            self._revised[stream] = logged.header.revision
-        holder = self._memories.get(stream)
-        if holder is not None:
+        elif (holder := self._memories.get(stream)) is not None:
             self._memories[stream] = holder._replace(status=status_after(holder.status, event))
-            name = holder.namespace
+        if event.command_id is not None and stream in self._memories:
+            name = self._memories[stream].namespace
             if isinstance(event, Reinforced):  # claimed by who stored, under the name the namespace had by then
                 name = self._names.get(name, name)
-            tag = command_tag(self._index, name, event.command_id)
-            self._commands |= {tag: stream} if tag else {}
+            self._commands[command_tag(self._index, name, event.command_id)] = stream
+        if isinstance(event, Revised):
+            self._revised[stream] = logged.header.revision
 
     def _rename(self, stream: bytes, event: NamespaceRenamed) -> None:
         self._names = after(self._names, event)
@@ -156,31 +155,31 @@ class _Holdings:
         named = stored if name == stored.namespace else stored.model_copy(update={"namespace": name})
         return tuple(tag for tag in (content_tag(self._index, named), key_tag(self._index, named)) if tag)
 
-    def _take_changes(self) -> None:
+    def _take_changes(self, cursor: Any) -> None:
         """What was revised or renamed claims what it says in the end, under the name it has in the end."""
         moved = [stream for stream, holder in self._memories.items() if holder.namespace in self._names]
         for stream in dict.fromkeys([*self._revised, *moved]):
-            record = fold(self._log.events_of(stream, upto=self._revised.get(stream)))
+            record = fold(self._log.events_within(cursor, stream, self._revised.get(stream)))
             if record is not None:
                 self._memories[stream] = self._memories[stream]._replace(tags=self._tags(record.stored))
 
     def compare(self, cursor: Any) -> None:
         """Raise LogDamaged where the tables say otherwise."""
-        for stream in sorted(self._sealed ^ set(self._log.data_keys(cursor))):
+        for stream in sorted(self._sealed ^ self._log.streams_with_key(cursor)):
             raise _damaged(self._log, f"the data key of stream {stream.hex()} is missing or not accounted for")
         if self._log.name == "memory":
             self._compare_claims(cursor)
 
     def _compare_claims(self, cursor: Any) -> None:
-        self._take_changes()
+        self._take_changes(cursor)
         held = dict(cursor.execute("SELECT tag, stream FROM claim LEFT JOIN entry USING (place)").fetchall())
         current = {s: holder for s, holder in self._memories.items() if holder.status == "current"}
         expected = self._commands | {tag: s for s, holder in current.items() for tag in holder.tags}
         expected |= {renamed_tag(self._index, name): stream for name, stream in self._renames.items()}
-        for tag in sorted(set(held) | set(expected), key=repr):
-            if held.get(tag) != expected.get(tag):
-                name = tag.hex() if isinstance(tag, bytes) else repr(tag)
-                raise _damaged(self._log, f"the claim {name} is not held as the events say")
+        if held != expected:
+            tag = min((tag for tag, _ in held.items() ^ expected.items()), key=repr)
+            name = tag.hex() if isinstance(tag, bytes) else repr(tag)
+            raise _damaged(self._log, f"the claim {name} is not held as the events say")
 
 
 class _Holder(NamedTuple):

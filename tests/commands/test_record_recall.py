@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tallystick import Memory
-from tallystick.errors import Refused, Unavailable
+from tallystick.errors import NotFound, Refused, Unavailable
 from tallystick.events import driver
 from tallystick.events.driver import Datastore, File
-from tallystick.events.kinds import Exported, Read, Recalled
+from tallystick.events.kinds import Exported, Read, Recalled, Used
 from tallystick.events.log import Append, Log
 from tallystick.events.mapper import LoggedEvent
 
@@ -196,3 +196,21 @@ def test_what_is_no_way_to_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="audit"):
         Memory.open(tmp_path / "store", keys=tmp_path / "keys", audit="none")  # type: ignore[arg-type]
     assert not (tmp_path / "store").exists()
+
+
+def test_what_was_used_of_a_recall_is_on_record() -> None:
+    """Which hits an agent relied on, of which recall; only hits of that recall can be named."""
+    with Memory.temporary() as memory:
+        one, two = memory.store("The office is in Lisbon").id, memory.store("The museum is in Porto").id
+        recall = memory.recall("office Lisbon")
+        receipt = memory.used(recall.receipt, [one, one[:8]])
+        used = memory._opened.installation.access.find(bytes.fromhex(receipt)).event
+        assert isinstance(used, Used)
+        assert (used.receipt.hex(), [m.hex() for m in used.memories]) == (recall.receipt, [one])
+        for memories, words in (([two], "was not among"), ([], "Nothing was among|Nothing")):
+            with pytest.raises(Refused, match=words):
+                memory.used(recall.receipt, memories)
+        with pytest.raises(Refused, match="receipt of a memory.used"):
+            memory.used(receipt, [one])
+        with pytest.raises(NotFound):
+            memory.used("0" * 32, [one])

@@ -18,7 +18,7 @@ from tallystick.errors import LogDamaged, TallystickError
 from tallystick.events.canonical import decode_body, encode_body
 from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import Installation
-from tallystick.events.key_places import place_of
+from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
 from tallystick.events.kinds import Event, body_of
 from tallystick.events.signing import SMALL_ORDER_KEYS
@@ -267,7 +267,7 @@ def test_a_torn_slot_of_the_mark_leaves_the_other(torn: int, tmp_path: Path, sch
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_a_store_that_was_used_verifies_by_the_page(depth: str, used: Path) -> None:
     """What a Memory writes is what the page says, and its size and root are those that we report."""
-    keys = load_keys(place_of(used / "keys", b""))
+    keys = load_keys(Directory(used / "keys", named=True))
     given = Given()
     given.root, given.mark = keys.root.public, (used / "keys" / "mark").read_bytes()
     given.secrets = {"kek": keys.kek, "index": keys.index}

@@ -24,7 +24,7 @@ from .conftest import Tally
 PROGRAM = [sys.executable, "-c", "from tallystick.entrypoints.cli import main; main()"]
 VERBS = (
     "init", "store", "recall", "search", "get", "forget", "restore", "history", "why", "log", "status", "verify",
-    "replay", "namespaces", "rename", "merge", "receipts", "blame", "sql",
+    "replay", "namespaces", "rename", "merge", "receipts", "blame", "sql", "recover", "salvage", "take-over",
 )  # fmt: skip
 RECORD = {
     "id", "text", "status", "namespace", "kind", "source", "actor", "author", "subject", "key", "tags", "thread",
@@ -645,9 +645,11 @@ def test_every_command_and_option_is_documented(tally: Tally) -> None:
     missing = [verb for verb in VERBS if not re.search(rf"^\| `{verb}\b", page, re.M)]
     for verb in ([name] for name in VERBS):
         missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
-    for verb in (["import", "git"], ["keys", "list"], ["keys", "backup"], ["keys", "restore"]):
-        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*verb, "--help").out, re.M) if o not in page]
-        missing += [] if re.search(rf"^\| `{' '.join(verb)}\b", page, re.M) else [" ".join(verb)]
+    nested = ["import git", *(f"snapshot {verb}" for verb in ("create", "list", "rotate", "restore"))]
+    nested += [f"keys {verb}" for verb in ("list", "backup", "restore")]
+    missing += [name for name in nested if not re.search(rf"^\| `{name}\b", page, re.M)]
+    for name in nested:
+        missing += [o for o in re.findall(r"^  (--[a-z-]+)", tally(*name.split(), "--help").out, re.M) if o not in page]
     assert missing == []
 
 

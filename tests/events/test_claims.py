@@ -16,7 +16,7 @@ from tallystick.events.claims import (
     claim_tag,
     command_tag,
     content_tag,
-    holder_of,
+    holders_of,
     key_tag,
 )
 from tallystick.events.installation import Installation
@@ -40,7 +40,7 @@ def memory(text: str, *, namespace: str = "test", subject: str | None = None, ke
 def held(installation: Installation, tag: bytes = TAG) -> bytes | None:
     """The stream that holds a tag."""
     with installation.datastore.transaction(commit=False) as cursor:
-        found = holder_of(cursor, tag)
+        found = holders_of(cursor, [tag]).get(tag)
     return found[0] if found else None
 
 

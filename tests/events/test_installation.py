@@ -742,15 +742,14 @@ def test_a_torn_mark_is_named(written: Place) -> None:
     opened(written)
 
 
-def test_a_mark_of_another_store_says_nothing_of_this_one(written: Place, tmp_path: Path) -> None:
-    """Frontiers are kept by origin."""
+def test_a_mark_of_another_store_is_refused(written: Place, tmp_path: Path) -> None:
+    """Frontiers are kept by origin: a log that the mark does not name is none that this installation goes on with."""
     other = Place(tmp_path / "other-store", tmp_path / "other-keys")
     with Memory.open(other.store, keys=other.keys, model="none") as memory:
         for n in range(20):
             memory.store(f"text {n}")
     shutil.copy(other.keys / "mark", written.keys / "mark")
-    entry_byte(2, 1)(written)
-    with pytest.raises(LogDamaged, match=f"position 2: {NOT_SIGNED}"):
+    with pytest.raises(LogBehindMark, match="the mark is another store's"):
         opened(written)
 
 

@@ -201,7 +201,7 @@ def test_keys_that_would_vanish_before_the_store_are_refused(
     """The container mistake, on each kind of file system; where the system does not tell, it is allowed."""
     directory, store = tmp_path / "keys", tmp_path / "store"
     kinds = {directory: keys_on, store: store_on}
-    monkeypatch.setattr(key_places, "_file_system", kinds.__getitem__)
+    monkeypatch.setattr(key_places, "file_system", kinds.__getitem__)
     if not refused:
         refuse_losing_place(directory, store)
         return
@@ -215,10 +215,10 @@ def test_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path) -> None:
     """A path that is not there yet lies where its nearest parent does."""
     if not Path("/proc/self/mountinfo").exists():
         pytest.skip("this system does not tell its file systems")
-    kind = key_places._file_system(tmp_path)
+    kind = key_places.file_system(tmp_path)
     assert kind is not None
-    assert key_places._file_system(tmp_path / "not" / "there" / "yet") == kind
-    assert key_places._file_system(Path("/proc/self")) == "proc"
+    assert key_places.file_system(tmp_path / "not" / "there" / "yet") == kind
+    assert key_places.file_system(Path("/proc/self")) == "proc"
 
 
 def test_the_default_directory_is_the_users_own(home: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from eventsourcing.persistence import StoredEvent
 
 from tallystick.errors import LogDamaged, Refused
+from tallystick.events.entries import Entry
 from tallystick.events.envelope import CLEAR, XCHACHA20_POLY1305, Header, payload_hash, stream_of
 from tallystick.events.kinds import Event, Forgotten, Stored
 from tallystick.events.mapper import CanonicalTranscoder, Draft, EntryRead, EventMapper, SealedEvent, new_id
@@ -62,7 +63,7 @@ def as_read(sealed: SealedEvent, **changes: Any) -> EntryRead:
     }  # fmt: skip
     header = Header(**{**fields, **{name: value for name, value in changes.items() if name != "state"}})
     state = changes.get("state", sealed.state)
-    return EntryRead(UUID(bytes=header.stream), header.revision, header.kind, state, 5, header, b"l" * 32)
+    return EntryRead.of(Entry(header, b"l" * 32, b"", state))
 
 
 def test_an_event_comes_back_as_it_went_in(mapper: EventMapper) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unicodedata import normalize
 
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from tallystick import Memory
+from tallystick import Memory, Outcome
 from tallystick.errors import Refused
 from tallystick.events import entries, log, recorder
 from tallystick.projections import embedding
@@ -63,11 +63,17 @@ class Expected:
     status: str = "current"
     reinforced: int = 0
     superseded_by: str | None = None
+    protected: bool = False
+
+    @property
+    def said(self) -> str:
+        """The text as it is compared with others."""
+        return normalize("NFC", self.text).strip()
 
     @property
     def content(self) -> object:
         """What makes two texts the same memory: None for a turn of a thread, which is never the same."""
-        return None if self.thread else (self.namespace, self.key, normalize("NFC", self.text).strip())
+        return None if self.thread else (self.namespace, self.key, self.said)
 
     @property
     def slot(self) -> object:
@@ -111,11 +117,20 @@ class Histories(RuleBasedStateMachine):
         """Store a text."""
         assume(text.strip())
         wish = Expected("", namespace, text, key, thread, expired)
+        assume(not self.may_be_an_echo(wish))
         same = self.current("content", wish)
         older = same or self.current("slot", wish)
-        outcome = self.memory.store(
-            text, namespace=namespace, key=key, thread=thread, tags=tags, expires_at=LONG_AGO if expired else None
-        )
+
+        def store() -> Outcome:
+            return self.memory.store(
+                text, namespace=namespace, key=key, thread=thread, tags=tags, expires_at=LONG_AGO if expired else None
+            )
+
+        if older is not None and older.protected and (same is None or same.expired):
+            with pytest.raises(Refused, match="is protected"):
+                store()
+            return
+        outcome = store()
         if same is not None and not same.expired:
             assert (outcome.status, outcome.id) == ("reinforced", same.id)
             same.reinforced += 1
@@ -144,6 +159,9 @@ class Histories(RuleBasedStateMachine):
         if memory.status == "forgotten":
             with pytest.raises(Refused, match="forgotten already"):
                 self.memory.forget(memory.id)
+        elif memory.protected:
+            with pytest.raises(Refused, match="is protected"):
+                self.memory.forget(memory.id)
         else:
             self.memory.forget(memory.id, reason="überholt")
             memory.status = "forgotten"
@@ -162,6 +180,46 @@ class Histories(RuleBasedStateMachine):
         else:
             self.memory.restore(memory.id)
             memory.status = "current"
+
+    @precondition(lambda self: self.expected)
+    @rule(n=st.integers(0, 99), text=SENTENCES | ODD)
+    def revise(self, n: int, text: str) -> None:
+        """Give a memory another text; what is not current, is protected, or would be another's text is refused."""
+        assume(text.strip())
+        memory = self.nth(n)
+        holder = self.current("content", replace(memory, text=text))
+        if memory.status != "current":
+            refusal = "not current"
+        elif memory.protected:
+            refusal = "is protected"
+        elif text == memory.text:
+            refusal = "says that already"
+        elif holder is not None and holder is not memory:
+            refusal = "holds it now"
+        else:
+            assert self.memory.revise(memory.id, text=text).status == "revised"
+            memory.text = text
+            return
+        with pytest.raises(Refused, match=refusal):
+            self.memory.revise(memory.id, text=text)
+
+    @precondition(lambda self: self.expected)
+    @rule(n=st.integers(0, 99))
+    def protect_or_not(self, n: int) -> None:
+        """Protect a memory, or lift its protection."""
+        memory = self.nth(n)
+        memory.protected = not memory.protected
+        self.memory.protect(memory.id, on=memory.protected)
+
+    @rule(texts=st.lists(SENTENCES, min_size=1, max_size=4), namespace=st.sampled_from(NAMESPACES))
+    def converse(self, texts: list[str], namespace: str) -> None:
+        """Store a conversation, and store it again: every turn is there once."""
+        thread = f"conversation {len(self.expected)}"
+        for repeated in (False, True):
+            turns = self.memory.store_conversation(texts, thread=thread, namespace=namespace)
+            assert [(turn.status, turn.repeated) for turn in turns] == [("stored", repeated)] * len(texts)
+        for turn, text in zip(turns, texts, strict=True):
+            self.expected[turn.id] = Expected(turn.id, namespace, text, None, thread, expired=False)
 
     @rule(question=SENTENCES | ODD.filter(lambda text: "\0" not in text), namespace=st.sampled_from(NAMESPACES))
     def recall(self, question: str, namespace: str) -> None:
@@ -273,6 +331,11 @@ class Histories(RuleBasedStateMachine):
         held = [m for m in self.expected.values() if m.status == "current" and value and getattr(m, what) == value]
         assert len(held) <= 1
         return held[0] if held else None
+
+    def may_be_an_echo(self, wish: Expected) -> bool:
+        """Whether a text is said again that was handed out with a thread or a key: tests/commands/test_echo.py."""
+        alike = [m for m in self.expected.values() if m.namespace == wish.namespace and m.said == wish.said]
+        return not (wish.key or wish.thread) and any(memory.key or memory.thread for memory in alike)
 
     def answers(self, memory: Memory) -> Answers:
         """The order and scores of the answers to some questions, and to each text stored so far."""

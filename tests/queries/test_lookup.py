@@ -22,7 +22,7 @@ def memory() -> Iterator[Memory]:
 
 def resolve(memory: Memory, prefix: str) -> str:
     """The id of the memory whose id begins like this."""
-    return lookup.resolve(memory._opened.views.opened(), prefix).hex()
+    return lookup.resolve(memory._opened.log, memory._opened.views.opened(), prefix).hex()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import bringing, keys, making, proving, reading, writing
+from . import bringing, keeping, keys, making, proving, reading, writing
 from .verb import At
 
 app = typer.Typer(
@@ -51,5 +51,5 @@ def root(
     context.obj = at
 
 
-for room in (making, writing, reading, proving, keys, bringing):
+for room in (making, writing, reading, proving, keeping, keys, bringing):
     room.join(app)

@@ -20,7 +20,7 @@ _OPTIONS: dict[str, tuple[Any, str, str]] = {
     "sources": (_Texts, "--source", "Only from this source. Can be repeated: any of them."),
     "subject": (str | None, "--subject", "Only the data of this person."),
     "since": (str | None, "--since", "Only what occurred, or was recorded, at this time or later."),
-    "until": (str | None, "--until", "Only what occurred, or was recorded, before this time."),
+    "before": (str | None, "--before", "Only what occurred, or was recorded, before this time."),
     "min_importance": (float | None, "--min-importance", "Only what is at least so important, from 0 to 1."),
     "status": (_Texts, "--status", "current, expired, forgotten or superseded. Can be repeated: any of them."),
     "where": (str | None, "--where", 'Fields and metadata, as JSON: {"team": "web", "importance": {"$gt": 0.5}}.'),
@@ -31,9 +31,9 @@ _TRAIL: dict[str, tuple[Any, str, str]] = {
     "actor": (str | None, "--actor", "Only what this actor did."),
     "memory": (str | None, "--memory", "Only what was done with this memory, by its id."),
     "since": (str | None, "--since", "Only what happened at this time or later."),
-    "until": (str | None, "--until", "Only what happened before this time."),
+    "before": (str | None, "--before", "Only what happened before this time."),
 }
-_METAVARS = {"since": "TIME", "until": "TIME", "where": "JSON", "memory": "ID"}
+_METAVARS = {"since": "TIME", "before": "TIME", "where": "JSON", "memory": "ID"}
 
 
 def filtered(command: Callable[..., None]) -> Callable[..., None]:
@@ -52,6 +52,8 @@ def _with_options(command: Callable[..., None], offered: dict[str, tuple[Any, st
         filters = {name: value for name in offered if (value := options.pop(name)) is not None}
         if "where" in filters:
             filters["where"] = _where(filters["where"])
+        if "before" in filters:  # --until is a position of the log
+            filters["until"] = filters.pop("before")
         command(*arguments, filters=filters, **options)
 
     own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "filters"]

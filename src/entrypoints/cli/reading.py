@@ -10,10 +10,10 @@ import typer
 from .. import documents, tables
 from ..request import Request
 from .filters import filtered, trailed
-from .verb import Identifier, Model, verb
+from .verb import Identifier, Model, reading
 
 
-@verb
+@reading
 @filtered
 def recall(
     request: Request,
@@ -45,7 +45,7 @@ def recall(
         request.answer(rendered, documents.context, tables.context)
 
 
-@verb
+@reading
 @filtered
 def search(
     request: Request,
@@ -67,7 +67,7 @@ def search(
     request.answer(found, documents.listed, tables.listed)
 
 
-@verb
+@reading
 def get(request: Request, identifier: Identifier) -> None:
     """Show one memory, whatever its status."""
     with request.memory() as memory:
@@ -75,7 +75,7 @@ def get(request: Request, identifier: Identifier) -> None:
     request.answer(found, documents.record, tables.record)
 
 
-@verb
+@reading
 def history(request: Request, identifier: Identifier) -> None:
     """Show every event of a memory, each verified."""
     with request.memory() as memory:
@@ -83,7 +83,7 @@ def history(request: Request, identifier: Identifier) -> None:
     request.answer(events, documents.history, tables.history)
 
 
-@verb
+@reading
 def blame(request: Request, identifier: Identifier) -> None:
     """Show who gave each field of a memory the value it has, when, and which key signed it."""
     with request.memory() as memory:
@@ -91,7 +91,7 @@ def blame(request: Request, identifier: Identifier) -> None:
     request.answer(found, documents.blamed, tables.blamed)
 
 
-@verb
+@reading
 def why(
     request: Request,
     receipt: Annotated[str, typer.Argument(metavar="RECEIPT", help="The receipt that a recall printed.")],
@@ -108,7 +108,7 @@ def why(
     request.answer(explained, documents.explained, tables.explained)
 
 
-@verb
+@reading
 def namespaces(request: Request) -> None:
     """Show every namespace that has memories: how many, what it was called before, when it was last used."""
     with request.memory() as memory:
@@ -116,7 +116,7 @@ def namespaces(request: Request) -> None:
     request.answer(found, documents.namespaces, tables.namespaces)
 
 
-@verb
+@reading
 @trailed
 def log(
     request: Request,
@@ -145,7 +145,7 @@ def log(
     request.answer(rows, documents.log, tables.log)
 
 
-@verb
+@reading
 @trailed
 def receipts(
     request: Request,
@@ -164,7 +164,7 @@ def receipts(
     request.answer(found, documents.receipts, tables.receipts)
 
 
-@verb
+@reading
 def sql(
     request: Request,
     statement: Annotated[str, typer.Argument(metavar="STATEMENT", help="One select.")],
@@ -178,7 +178,7 @@ def sql(
     request.answer(found, documents.selected, tables.selected)
 
 
-@verb
+@reading
 def status(request: Request) -> None:
     """Show what is there, where it lies, and whether it is clean."""
     with request.memory() as memory:

@@ -28,6 +28,13 @@ At = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something goes wrong.")]
+ReadOnly = Annotated[bool, typer.Option("--read-only", help="Write nothing to the store, not even what was read.")]
+Until = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="POSITION", help="Read only what is before this position of the memory log.", show_default=False
+    ),
+]
 Identifier = Annotated[str, typer.Argument(metavar="ID", help="A memory's id, or the beginning of it.")]
 Reason = Annotated[str | None, typer.Option(help="Why. It is put on record.", show_default=False)]
 Namespace = Annotated[str | None, typer.Option(help="Instead of the project's namespace.", show_default=False)]
@@ -44,20 +51,36 @@ _COMMON = (
 )
 
 
+_READING = (
+    inspect.Parameter("read_only", _KEYWORD, default=False, annotation=ReadOnly),
+    inspect.Parameter("until", _KEYWORD, default=None, annotation=Until),
+)
+
+
 def verb(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that all have, as its Request; a known error becomes one line and exit code 1."""
+    return _given(command, _COMMON)
+
+
+def reading(command: Callable[..., None]) -> Callable[..., None]:
+    """As `verb`, for a command that only reads: it can be asked to write nothing to the store."""
+    return _given(command, (*_READING, *_COMMON))
+
+
+def _given(command: Callable[..., None], common: tuple[inspect.Parameter, ...]) -> Callable[..., None]:
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
 
     @wraps(command)
     def run(context: typer.Context, *, at: Path | None, as_json: bool, debug: bool, **options: Any) -> None:
-        request = Request(at or context.find_object(Path), as_json, debug, Bar())
+        how = {name: options.pop(name) for name in ("read_only", "until") if name in options}
+        request = Request(at or context.find_object(Path), as_json, debug, Bar(), **how)
         try:
             with _explained(request):
                 command(request, **options)
         finally:
             request.bar.close()
 
-    parameters = [inspect.Parameter("context", _EITHER, annotation=typer.Context), *own, *_COMMON]
+    parameters = [inspect.Parameter("context", _EITHER, annotation=typer.Context), *own, *common]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

@@ -1,0 +1,261 @@
+"""What the log costs, beside the least it could: `python -m benchmarks.ledger [--json] [--events N] [--open N]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from benchmarks.floors import DurableCommit, LogFloors, cpu_us, median_ms, view_rows
+from benchmarks.workload import BATCH, SHORT_TOKENS, Writer
+from tallystick import Memory
+from tallystick.errors import LogDamaged
+from tallystick.events.driver import Datastore, File
+from tallystick.events.installation import FILE, Installation
+from tallystick.projections.embedding import Space
+from tallystick.projections.vector import changed_after
+from tallystick.projections.vector_cache import VectorCache
+from tallystick.projections.vector_search import VectorSearch
+from tallystick.projections.views import building
+from tallystick.queries.verify import Depth, verify
+
+APPENDED = 3000
+OPENINGS = 20
+RUNS = 3
+DIMENSIONS = 256
+ONE_VECTOR = numpy.full(DIMENSIONS, DIMENSIONS**-0.5, dtype="<f2").tobytes()
+STORE, KEYS = "store", "keys"
+
+
+class Figure(NamedTuple):
+    """One measured cost: of how many things, and the least it could be, measured in the same run."""
+
+    what: str
+    n: int
+    value: float
+    unit: str
+    floor: float
+    floor_is: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times the floor."""
+        return round(self.value / self.floor, 2) if self.floor else 0.0
+
+
+class NoModel:
+    """An embedder whose vectors are all in the cache: it runs nothing."""
+
+    runtime = "bench"
+    space = Space("bench", "0" * 64, "0" * 64, DIMENSIONS, "none", ("", ""), "none")
+
+    def document(self, text: str) -> NDArray[numpy.float32]:
+        """Never asked for: raises."""
+        raise AssertionError(f"a vector was not cached: {text[:40]!r}")
+
+    query = document
+
+
+def spent(call: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of processor time and of wall time of a call."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    return time.process_time() - cpu, time.perf_counter() - wall
+
+
+def appending(folder: Path, events: int) -> Iterator[Figure]:
+    """Append in batches of 1, 100 and 1,000, waiting for the disk or not; then one at a time beside a bare commit."""
+    installation = Installation.create(folder / "append", folder / "append-keys")
+    writer = Writer(installation)
+    writer.fill(events, "S", batch=100)
+    floors = LogFloors(installation)
+    sign_seal = floors.sign + floors.seal
+    for batch in (1, 100, BATCH):
+        floor = sign_seal + floors.insert(folder / f"insert-{batch}", batch)
+        for durable in (False, True):
+            count = max(batch, events // 10 if durable and batch == 1 else events)
+            cpu = statistics.median(_append_batch(writer, batch, durable) for _ in range(count // batch))
+            what = f"append, batch {batch}, {'FULL' if durable else 'NORMAL'}"
+            yield Figure(what, count, cpu / batch * 1e6, "us CPU/event", floor, "sign + seal + insert of the same rows")
+    yield _durable(folder, writer, max(1, events // 30))
+    installation.close({})
+
+
+def _append_batch(writer: Writer, batch: int, durable: bool) -> float:
+    """Seconds of processor time to make events of ready texts, seal and append them."""
+    writer.prepare(batch)
+    start = time.process_time()
+    for _ in range(batch):
+        writer.store()
+    writer.flush(durable=durable)
+    return time.process_time() - start
+
+
+def _durable(folder: Path, writer: Writer, count: int) -> Figure:
+    bare = DurableCommit(folder)
+    floors, walls = [], []
+    for _ in range(count):
+        floors.append(spent(bare)[1])
+        writer.prepare(1)
+        writer.store()
+        walls.append(spent(writer.flush)[1])
+    bare.close()
+    floor = median_ms(floors)
+    return Figure("durable append with the mark", count, median_ms(walls), "ms wall", floor, "bare durable commit")
+
+
+def verifying(installation: Installation, floors: LogFloors, folder: Path) -> Iterator[Figure]:
+    """Verify both logs from position 0, as a process does that has seen nothing yet."""
+    events = sum(log.tip.size for log in installation.logs)
+    structure = floors.select + floors.hashes + floors.header
+    parts: dict[Depth, tuple[float, str]] = {
+        "structure": (structure, "select + hashes + header codec"),
+        "full": (
+            structure + floors.verify + floors.unseal + floors.body,
+            "structure + signature + unseal + body codec",
+        ),
+    }
+    for depth, (floor, floor_is) in parts.items():
+        cpu = min(_verify_afresh(folder, depth) for _ in range(RUNS))
+        yield Figure(f"verify, {depth}", events, cpu / events * 1e6, "us CPU/event", floor, floor_is)
+
+
+def _verify_afresh(folder: Path, depth: Depth) -> float:
+    fresh = Installation.audit(folder / STORE, None, folder / KEYS)
+    cpu, _ = spent(partial(verify, fresh, depth=depth))
+    fresh.abandon()
+    return cpu
+
+
+def replaying(installation: Installation, floors: LogFloors, folder: Path) -> Iterator[Figure]:
+    """Read and open every event; then fold all views, take their digests, and load the vectors."""
+    events = sum(log.tip.size - 1 for log in installation.logs)
+    cpu = min(spent(partial(_read_all, installation))[0] for _ in range(RUNS))
+    reading = floors.select + floors.header + floors.unseal + floors.body
+    yield Figure("read and open", events, cpu / events * 1e6, "us CPU/event", reading, "select + codecs + unseal")
+    assert installation.keys is not None
+    begun = time.process_time()
+    with building(installation) as views:
+        folded = time.process_time() - begun
+        digests = spent(views.digests)[0]
+        rows = view_rows(views.path, installation.keys.views, folder)
+        cache = VectorCache(installation)
+        with views.reading() as cursor:
+            wanted = [w for w in changed_after(cursor, 0) if w.input is not None]
+        for w in wanted:
+            cache.put(NoModel.space.id, w.stream, w.input or b"", ONE_VECTOR, NoModel.runtime)
+        search = VectorSearch(cache, NoModel(), installation.memory)
+        vectors = spent(lambda: search.follow(views))[0]
+        assert search.wait(0) == 0
+        search.close()
+        cache.close()
+        sizes = list(_sizes(installation, len(wanted)))
+    floor = reading + rows / events * 1e6
+    unit, floor_is = "us CPU/event", "read and open, least + insert of the plain rows"
+    yield Figure("replay, fold", events, folded / events * 1e6, unit, floor, floor_is)
+    yield Figure("replay, digests", events, digests / events * 1e6, unit, 0.0, "")
+    yield Figure("replay, load vectors", events, vectors / events * 1e6, unit, 0.0, "")
+    whole = folded + digests + vectors
+    yield Figure("replay, all", events, whole / events * 1e6, unit, floor, floor_is)
+    yield from sizes
+
+
+def _read_all(installation: Installation) -> None:
+    for log in installation.logs:
+        for _ in log.pages(0, log.tip.size - 1):
+            pass
+
+
+def _sizes(installation: Installation, memories: int) -> Iterator[Figure]:
+    """Bytes on disk by file, for each memory that can be recalled."""
+    ((payloads,),) = installation.datastore.rows("SELECT sum(length(body)) FROM payload")
+    least = {"log.db": (payloads / memories, "its payloads"), "vectors.db": (2.0 * DIMENSIONS, "its vectors")}
+    for path in sorted(installation.path.glob("*.db")):
+        name = path.name if path.name in least else "views.db"
+        floor, floor_is = least.get(name, (0.0, ""))
+        size = sum(file.stat().st_size for file in (path, path.with_name(f"{path.name}-wal")) if file.exists())
+        yield Figure(f"size of {name}", memories, size / memories, "bytes/memory", floor, floor_is)
+
+
+def opening(folder: Path, events: int) -> Figure:
+    """Open a store of so many events, its views folded, with nothing new since it was closed."""
+    store, keys = folder / f"open-{events}", folder / f"open-{events}-keys"
+    installation = Installation.create(store, keys)
+    Writer(installation, tokens=SHORT_TOKENS).fill(events, "S")
+    installation.close({})
+    with Memory.open(store, keys=keys, model="none") as memory:
+        memory.recall("folds what recall reads")
+        memory.log()
+    costs = []
+    for _ in range(OPENINGS):
+        start = time.process_time()
+        memory = Memory.open(store, keys=keys, model="none")
+        costs.append((time.process_time() - start) * 1000)
+        memory.close()
+    floor = cpu_us(lambda: _open_bare(store / FILE), 1) / 1000
+    return Figure("open, nothing new", events, statistics.median(costs), "ms CPU", floor, "log.db opened, one row read")
+
+
+def _open_bare(path: Path) -> None:
+    datastore = Datastore(File(path, LogDamaged, read_only=True))
+    datastore.rows("SELECT count(*) FROM sqlite_master")
+    datastore.close()
+
+
+def measure(folder: Path, events: int, large: int) -> Iterator[Figure]:
+    """Everything, one figure after the other."""
+    yield from appending(folder, min(APPENDED, events))
+    installation = Installation.create(folder / STORE, folder / KEYS)
+    Writer(installation).fill(events, batch=max(20, min(BATCH, events // 10)))
+    floors = LogFloors(installation)
+    yield from verifying(installation, floors, folder)
+    yield from replaying(installation, floors, folder)
+    installation.close({})
+    for size in sorted({min(1000, large), large}):
+        yield opening(folder, size)
+
+
+def report(figures: list[Figure]) -> dict[str, object]:
+    """The figures with what they were measured on."""
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "python": platform.python_version(),
+        "command": " ".join(["python -m benchmarks.ledger", *sys.argv[1:]]),
+        "load": round(os.getloadavg()[0], 2),
+        "figures": [{**figure._asdict(), "ratio": figure.ratio} for figure in figures],
+    }
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
+    parser.add_argument("--events", type=int, default=100_000, help="how many events to verify and replay")
+    parser.add_argument("--open", type=int, default=1_000_000, help="how many events the large store has")
+    parser.add_argument("--folder", type=Path, help="where to put the stores (default: the temporary directory)")
+    arguments = parser.parse_args()
+    figures = []
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        for figure in measure(Path(folder), arguments.events, arguments.open):
+            figures.append(figure)
+            if not arguments.json:
+                beside = f"{figure.floor:9.2f} x{figure.ratio:<6}{figure.floor_is}" if figure.floor else ""
+                print(f"{figure.what:30} {figure.n:9,} {figure.value:9.2f} {figure.unit:13} {beside}", flush=True)
+    if arguments.json:
+        print(json.dumps(report(figures), indent=2))
+
+
+if __name__ == "__main__":
+    main()
