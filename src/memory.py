@@ -40,7 +40,7 @@ from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .events.replacing import KEPT
 from .events.snapshot import Snapshot, rotate, snapshots_in
-from .opened import OpenStore, Scope, now
+from .opened import OpenStore, Scope, to_read
 from .projections.audit import AuditRow, after, ends, newest
 from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
@@ -180,7 +180,7 @@ class Memory:
             raise Refused(f"audit is {record!r}: give `grouped` or `strict`.")
         if read_only or until is not None:
             installation = Installation.read(directory, source, until)
-            return cls(_to_read(installation, _actor(actor, settings), model or settings.model), name)
+            return cls(to_read(installation, _actor(actor, settings), model or settings.model), name)
         installation = _open_or_create(directory, source) if create else Installation.open(directory, source)
         opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model, audit=record)
         opened.trust_or_compare_views()
@@ -221,6 +221,17 @@ class Memory:
             raise
         memory._opened.temporary = folder
         return memory
+
+    def at(self, position: int) -> Self:
+        """This memory as it was when the memory log ended with a position: every question is answered as of then.
+
+        What is read there is on record here, as answered from the log of then; every command is Refused. The log is
+        verified from its beginning and views are folded up to there, once, in a folder that is removed when what is
+        returned is closed, which is with this memory at the latest. Raises NotFound for a position that the log has
+        not.
+        """
+        with self._opened.in_use():
+            return type(self)(self._opened.at(position), self.namespace)
 
     def close(self) -> None:
         """Wait for the disk, sign a checkpoint of what was added, and close the files. Closing twice is no error."""
@@ -442,7 +453,7 @@ class Memory:
         """
         with self._opened.in_use():
             scope, taken = self._scope(namespaces, under), Filters.of(filters)
-            asked = Question(_question(question), scope.stored, _limit(limit), now(), taken, scope.aliases)
+            asked = Question(_question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases)
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
@@ -470,7 +481,7 @@ class Memory:
         with self._opened.in_use():
             scope, taken = self._scope(namespaces, under), Filters.of(filters)
             asked = [namespaces and list(namespaces), under]
-            sought = Sought(scope.stored, asked, taken, sort, _limit(limit), after, now(), scope.aliases)
+            sought = Sought(scope.stored, asked, taken, sort, _limit(limit), after, self._opened.now(), scope.aliases)
             found = search(self._opened.log, self._opened.recalling(), sought)
             self._echoes.remember(found.records)
             return Listing(found.records, found.total, found.cursor, self._record_search(sought, found))
@@ -766,14 +777,6 @@ def _open_or_create(directory: Path, keys: KeySource) -> Installation:
     if keys is None and installation.keys is not None:
         _say("keys.created", directory=str(installation.keys.place))
     return installation
-
-
-def _to_read(installation: Installation, actor: str, model: str) -> OpenStore:
-    """A store that is only read: what is derived from its log goes into a folder that is removed at the end."""
-    installation.derived = Path(tempfile.mkdtemp(prefix="tallystick-"))
-    opened = OpenStore(installation, actor=actor, model=model)
-    opened.temporary = installation.derived
-    return opened
 
 
 def _refuse_remains(directory: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -47,6 +48,9 @@ class OpenStore:
         self.access = AccessRecord(self.session, strict=audit == "strict")
         self.views = ScratchViews(installation) if installation.read_only else ViewsInForce(installation)
         self.temporary: Path | None = None
+        self.present: OpenStore | None = None
+        self._then: int | None = None
+        self._pasts: list[OpenStore] = []
         self._model = model
         self._search: VectorSearch | None = None
         self._cache: VectorCache | None = None
@@ -83,6 +87,21 @@ class OpenStore:
         until = self.installation.until
         said = ("opened to be read: this recall is not on record",)
         return said if until is None else (*said, f"answers as of position {until - 1}: what came after is not known")
+
+    def at(self, position: int) -> OpenStore:
+        """The store as it was at a position of the memory log, to be read; what is read there is on record here.
+
+        Its views are folded up to there, in a folder of their own. Closed with this store at the latest.
+        """
+        past = to_read(self.installation.at(position), self.session.actor, self._model)
+        past.present, past.access = self, self.access.of(past.log)
+        past._then = self.log.event_at(position).event.recorded_at
+        self._pasts.append(past)
+        return past
+
+    def now(self) -> int:
+        """The wall clock (microseconds), or what it showed when the last event of a past was appended."""
+        return now() if self._then is None else self._then
 
     # ---- what the views say
 
@@ -154,7 +173,7 @@ class OpenStore:
                 if embedder is None:
                     self._model_missing = True
                     return None
-                self._cache = VectorCache(self.installation)
+                self._cache = VectorCache(self.installation if self.present is None else self.present.installation)
                 self._search = VectorSearch(self._cache, embedder, self.log)
             return self._search
 
@@ -186,6 +205,8 @@ class OpenStore:
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
+        for past in self._pasts:
+            past.close()
         if self._search is not None:
             self._search.close()
         if self._cache is not None:
@@ -209,6 +230,14 @@ class OpenStore:
         finally:
             self.views.close()
         self.installation.close({"views": _views_stamp(self.installation.path, file)})
+
+
+def to_read(installation: Installation, actor: str, model: str) -> OpenStore:
+    """A store that is only read: what is derived from its log goes into a folder that is removed at the end."""
+    installation.derived = Path(tempfile.mkdtemp(prefix="tallystick-"))
+    opened = OpenStore(installation, actor=actor, model=model)
+    opened.temporary = installation.derived
+    return opened
 
 
 def now() -> int:

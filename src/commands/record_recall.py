@@ -22,11 +22,16 @@ class AccessRecord:
     before anything is handed out. Where the keys only read, nothing can be put on record, and there is no receipt.
     """
 
-    def __init__(self, session: Session, *, strict: bool = False) -> None:
+    def __init__(self, session: Session, *, strict: bool = False, answered_from: Log | None = None) -> None:
         self._session = session
         self._strict = strict
+        self._answered_from = answered_from or session.installation.memory
         self._stream: bytes | None = None
         self._opening = Lock()
+
+    def of(self, past: Log) -> AccessRecord:
+        """A record on the same log, of what is answered from the memory log as it was."""
+        return AccessRecord(self._session, strict=self._strict, answered_from=past)
 
     def recalled(self, event: Recalled) -> bytes | None:
         """Append a recall; returns its receipt, the id of the event. Raises Unavailable where it can't be recorded."""
@@ -34,7 +39,7 @@ class AccessRecord:
 
     def read(self, memory: bytes, verb: str) -> bytes | None:
         """Append that one memory was read by name; returns the receipt."""
-        tip = self._session.installation.memory.tip
+        tip = self._answered_from.tip
         event = self._session.event(Read, memory=memory, verb=verb, log_size=tip.size, log_root=tip.frontier.root())
         return self._append_if_signing(event)
 
@@ -55,7 +60,7 @@ class AccessRecord:
 
     def rendered(self, receipt: bytes, memories: Sequence[bytes], max_tokens: int, text: str) -> bytes | None:
         """Append that the hits of a recall were rendered for a prompt; returns the receipt of that."""
-        tip = self._session.installation.memory.tip
+        tip = self._answered_from.tip
         event = self._session.event(
             Rendered,
             receipt=receipt,
@@ -69,7 +74,7 @@ class AccessRecord:
 
     def exported(self, after: int, upto: int) -> bytes | None:
         """Append that events were handed out; returns the receipt."""
-        tip = self._session.installation.memory.tip
+        tip = self._answered_from.tip
         event = self._session.event(Exported, after=after, upto=upto, log_size=tip.size, log_root=tip.frontier.root())
         return self._append_if_signing(event)
 
