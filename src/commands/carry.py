@@ -203,13 +203,12 @@ def _withhold(session: Session, carrier: _Carrier, old: OldLog, left: Remains) -
     ]
     if drafts:
         log.append(Append(tuple(drafts)))
-    tags = carrier.commands | {
-        tag: Holder(current[s].stream, current[s].text_position)
-        for s in kept
-        for tag in carrier.tags(session, current[s])
-    }
-    tags |= {renamed_tag(session.index_key, name): holder for name, holder in carrier.renames.items()}
-    claims = [(Claim(tag, 0), holder) for tag, holder in tags.items()]
+    tags = [*carrier.commands.items()]
+    tags += [(renamed_tag(session.index_key, name), holder) for name, holder in carrier.renames.items()]
+    for record in (current[s] for s in kept):
+        holder = Holder(record.stream, record.text_position)
+        tags += [(tag, holder) for tag in carrier.tags(session, record)]
+    claims = [(Claim(tag, 0), holder) for tag, holder in tags]
     session.installation.commits.run(lambda cursor: settle(cursor, (), claims))
     return tuple(record.id for record in withheld)
 
