@@ -4,6 +4,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
+    from .answers import Context, Listing, Recall
     from .commands.back_up_keys import KeyBackup, RestoredKeys
     from .commands.outcome import Outcome
     from .commands.rebuild import Rebuilt
@@ -13,7 +14,7 @@ if typing.TYPE_CHECKING:
     from .events.mapper import LoggedEvent
     from .events.signing import Signer
     from .events.snapshot import Snapshot
-    from .memory import Context, Listing, Memory, Recall
+    from .memory import Memory
     from .projections.audit import AuditRow
     from .projections.record import Record
     from .queries.blame import Blame
@@ -60,19 +61,19 @@ _ROOMS = {
     "AuditRow": "projections.audit",
     "Because": "queries.why",
     "Blame": "queries.blame",
-    "Context": "memory",
+    "Context": "answers",
     "Hit": "queries.recall",
     "KeyBackup": "commands.back_up_keys",
     "KeyHolder": "events.keys",
     "KeyList": "queries.key_list",
     "KeyRow": "queries.key_list",
-    "Listing": "memory",
+    "Listing": "answers",
     "LoggedEvent": "events.mapper",
     "Memory": "memory",
     "Namespace": "queries.namespaces",
     "Outcome": "commands.outcome",
     "Rebuilt": "commands.rebuild",
-    "Recall": "memory",
+    "Recall": "answers",
     "Receipt": "queries.trail",
     "Record": "projections.record",
     "Recovery": "commands.recover",

@@ -7,7 +7,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from . import mending
+from .answers import Context, Listing, Recall, called, recalled, searched, selected
 from .commands.back_up_keys import KeyBackup, RestoredKeys, back_up_keys, decline_key_backup, restore_keys
 from .commands.change import Wish
 from .commands.conversation import chunks, rows_of
@@ -35,12 +35,10 @@ from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
 from .events.installation import FILE, Installation
 from .events.key_places import KeySource
-from .events.kinds import Hit as RecordedHit
-from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .events.replacing import KEPT
 from .events.snapshot import Snapshot, rotate, snapshots_in
-from .opened import OpenStore, Scope, to_read
+from .opened import OpenStore, to_read
 from .projections.audit import AuditRow, after, ends, newest
 from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
@@ -51,85 +49,19 @@ from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.namespaces import Namespace, namespaces
-from .queries.recall import STAGES, Answer, Hit, Question, recall
-from .queries.search import Found, Sought, search
-from .queries.sql import MOST_ROWS, Rows, select
+from .queries.recall import Question, recall
+from .queries.search import Sought, search
+from .queries.sql import Rows, select
 from .queries.status import Status, status
 from .queries.trail import Receipt, TrailFilters, receipts
 from .queries.verify import Depth, Progress, Report, quiet, verify
-from .queries.why import Why, packed, why
+from .queries.why import Why, why
 
 _REMAINS = ("views-*.db", "vectors.db", f"{KEPT}*")
 
 FOLLOW_SECONDS = 0.2
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """The answer to a question: iterate over it for the hits, best first. True when there are any.
-
-    `receipt` is the id of the event by which this recall is on record, None where the keys only read or the store was
-    opened to be read; `degraded` says what was missing.
-    """
-
-    hits: tuple[Hit, ...]
-    receipt: str | None
-    degraded: tuple[str, ...]
-    _render: Callable[[Recall, int], Context] = field(repr=False, compare=False)
-
-    def context(self, max_tokens: int = 1000) -> Context:
-        """The hits, and what is pinned in the namespaces asked, for a prompt: numbered, dated and attributed.
-
-        They stand as data between two marks with a random word that is in no memory, so that no text can end them.
-        Pinned ones come first, then the hits in their order, as many as fit; a token is taken to be three bytes of
-        UTF-8. On record with the hash of what it returns. Raises Refused for less than 100 tokens.
-        """
-        return self._render(self, max_tokens)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Memories rendered for a prompt: `text`, which is also what `str` gives.
-
-    `tokens` is the estimate of its size, `left_out` counts the memories that did not fit or were cut. `receipt` is
-    the id of the event that holds the SHA-256 of the text, None where the keys only read.
-    """
-
-    text: str
-    tokens: int
-    left_out: int
-    receipt: str | None
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """One page of memories: iterate over it. `total` counts those of all pages.
-
-    `cursor` is what `after=` takes to go on, None on the last page; `receipt` is the id of the event by which this
-    page is on record, None where the keys only read.
-    """
-
-    records: tuple[Record, ...]
-    total: int
-    cursor: str | None
-    receipt: str | None
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.records)
-
-    def __len__(self) -> int:
-        return len(self.records)
 
 
 class Memory:
@@ -452,14 +384,14 @@ class Memory:
         Raises Refused for filters that can't be asked, Unavailable where the recall can't be put on record.
         """
         with self._opened.in_use():
-            scope, taken = self._scope(namespaces, under), Filters.of(filters)
+            scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
             asked = Question(_question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases)
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
-            receipt = self._record(asked, answer)
+            receipt = _id(self._opened.access.recalled(recalled(self._opened.session, asked, answer)))
             degraded = answer.degraded + (self._opened.degraded() if receipt is None else ())
-            return Recall(answer.hits, receipt, degraded, partial(self._context, _called(asked)))
+            return Recall(answer.hits, receipt, degraded, partial(self._context, called(asked)))
 
     def search(
         self,
@@ -479,12 +411,13 @@ class Memory:
         there when the first was read, and still is as it was. Raises Refused for what can't be asked.
         """
         with self._opened.in_use():
-            scope, taken = self._scope(namespaces, under), Filters.of(filters)
+            scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
             asked = [namespaces and list(namespaces), under]
             sought = Sought(scope.stored, asked, taken, sort, _limit(limit), after, self._opened.now(), scope.aliases)
             found = search(self._opened.log, self._opened.recalling(), sought)
             self._echoes.remember(found.records)
-            return Listing(found.records, found.total, found.cursor, self._record_search(sought, found))
+            receipt = _id(self._opened.access.recalled(searched(self._opened.session, sought, found)))
+            return Listing(found.records, found.total, found.cursor, receipt)
 
     def get(self, memory: str) -> Record:
         """One memory by its id or the beginning of it, whatever its status. On record as a read."""
@@ -582,19 +515,7 @@ class Memory:
         with self._opened.in_use():
             views = self._opened.recalling()
             found, tip = select(views, _question(statement), parameters), self._opened.log.tip
-            event = self._opened.session.event(
-                Recalled,
-                verb="sql",
-                query=_question(statement),
-                namespaces=(),
-                limit=MOST_ROWS,
-                hits=(),
-                stages=(),
-                pipeline="",
-                log_size=tip.size,
-                log_root=tip.frontier.root(),
-            )
-            self._opened.access.recalled(event)
+            self._opened.access.recalled(selected(self._opened.session, _question(statement), tip))
             return found
 
     def verify(self, *, depth: Depth = "full", views: bool = False, progress: Progress = quiet) -> Report:
@@ -702,8 +623,7 @@ class Memory:
                 streams = [record.stream for record in rendering.memories]
                 receipt = self._opened.access.rendered(_receipt(recall.receipt), streams, max_tokens, rendering.text)
             self._echoes.remember(rendering.memories)
-            named = None if receipt is None else receipt.hex()
-            return Context(rendering.text, tokens_of(rendering.text), rendering.left_out, named)
+            return Context(rendering.text, tokens_of(rendering.text), rendering.left_out, _id(receipt))
 
     def _trail(self, filters: Mapping[str, Any]) -> TrailFilters:
         memory = filters.get("memory")
@@ -711,58 +631,6 @@ class Memory:
 
     def _row(self, namespace: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {"namespace": self.namespace if namespace is None else namespace, **fields}
-
-    def _scope(self, namespaces: Sequence[str] | None, under: str | None) -> Scope:
-        if under is not None:
-            if namespaces is not None:
-                raise Refused("namespaces and under are both given. Give one of them.")
-            check_namespace(under)
-            return self._opened.scope(self._opened.namespaces_under(under))
-        if namespaces is None:
-            return self._opened.scope([self.namespace])
-        if isinstance(namespaces, str) or not namespaces:
-            raise Refused(f"namespaces is {namespaces!r}: give a list of at least one name.")
-        for name in namespaces:
-            check_namespace(name)
-        return self._opened.scope(namespaces)
-
-    def _record(self, asked: Question, answer: Answer) -> str | None:
-        hits = tuple(
-            RecordedHit(memory=h.record.stream, head=h.record.revision, scores=packed([h.scores[s] for s in STAGES]))
-            for h in answer.hits
-        )
-        event = self._opened.session.event(
-            Recalled,
-            query=asked.text,
-            namespaces=_called(asked),
-            filters=asked.filters.recorded(),
-            limit=asked.limit,
-            hits=hits,
-            stages=STAGES,
-            pipeline=answer.pipeline,
-            degraded=answer.degraded,
-            log_size=answer.log_size,
-            log_root=answer.log_root,
-        )
-        receipt = self._opened.access.recalled(event)
-        return None if receipt is None else receipt.hex()
-
-    def _record_search(self, sought: Sought, found: Found) -> str | None:
-        event = self._opened.session.event(
-            Recalled,
-            verb="search",
-            query="",
-            namespaces=_called(sought),
-            filters=sought.filters.recorded() | {"sort": sought.sort},
-            limit=sought.limit,
-            hits=tuple(RecordedHit(memory=r.stream, head=r.revision, scores=b"") for r in found.records),
-            stages=(),
-            pipeline="",
-            log_size=found.log_size,
-            log_root=found.log_root,
-        )
-        receipt = self._opened.access.recalled(event)
-        return None if receipt is None else receipt.hex()
 
 
 def _open_or_create(directory: Path, keys: KeySource) -> Installation:
@@ -804,11 +672,6 @@ def _question(text: str) -> str:
             f"The question has a lone surrogate at character {error.start}. Replace that character."
         ) from error
     return text.replace("\0", "\ufffd")
-
-
-def _called(asked: Question | Sought) -> tuple[str, ...]:
-    """The namespaces that were looked in, by the names they have now."""
-    return tuple(dict.fromkeys(asked.aliases.get(name, name) for name in asked.namespaces))
 
 
 def _limit(limit: int) -> int:

@@ -6,17 +6,18 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .commands.fields import check_namespace
 from .commands.record_recall import AccessRecord
 from .commands.rename import Members
 from .commands.session import Session
 from .config import user
-from .errors import Forked, Unavailable, ViewsDamaged
+from .errors import Forked, Refused, Unavailable, ViewsDamaged
 from .events.installation import Installation, stamp
 from .events.log import Log
 from .projections import memories
@@ -119,10 +120,22 @@ class OpenStore:
         with self.recalling().reading() as cursor:
             return aliases(cursor)
 
-    def scope(self, namespaces: Iterable[str]) -> Scope:
-        """Where a question looks that names these namespaces, by the names they have or had."""
+    def scope_of(self, namespaces: Sequence[str] | None, under: str | None, own: str) -> Scope:
+        """Where a question looks: in these namespaces, by the names they have or had, under one, or in its own.
+
+        Raises Refused for what names none.
+        """
         names = self.aliases()
-        return Scope(stored_names(names, namespaces), names)
+        if under is not None:
+            if namespaces is not None:
+                raise Refused("namespaces and under are both given. Give one of them.")
+            check_namespace(under)
+            return Scope(stored_names(names, self._under(under)), names)
+        if namespaces is not None and (isinstance(namespaces, str) or not namespaces):
+            raise Refused(f"namespaces is {namespaces!r}: give a list of at least one name.")
+        for name in namespaces or ():
+            check_namespace(name)
+        return Scope(stored_names(names, namespaces or [own]), names)
 
     def named(self, record: Record) -> Record:
         """A memory with the name that its namespace has now."""
@@ -144,7 +157,7 @@ class OpenStore:
             count, current = memories.count(cursor, names, ALWAYS), memories.current_in(cursor, names)
         return Members(size, count, current, sum(len(record.text.encode()) for record in self.pinned(namespace)))
 
-    def namespaces_under(self, top: str) -> tuple[str, ...]:
+    def _under(self, top: str) -> tuple[str, ...]:
         """The namespaces there are in a subtree: the one that is named, and those below it."""
         with self.recalling().reading() as cursor:
             names = aliases(cursor)

@@ -10,6 +10,7 @@ from .output import Column, Screen, instant, minute, short
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..answers import Context, Listing, Recall
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from ..commands.rename import Renamed
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
-    from ..memory import Context, Listing, Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.blame import Blame
