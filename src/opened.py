@@ -97,7 +97,7 @@ class OpenStore:
         past = to_read(self.installation.at(position), self.session.actor, self._model)
         past.present, past.access = self, self.access.of(past.log)
         past._then = self.log.event_at(position).event.recorded_at
-        self._pasts.append(past)
+        self._pasts = [*(each for each in self._pasts if not each._closed), past]
         return past
 
     def now(self) -> int:

@@ -72,6 +72,14 @@ def test_the_namespace_a_memory_was_opened_with_leaks_nothing(memory: Memory, ve
         assert [each.text for each in found] == [secret(name)]
 
 
+def test_the_past_leaks_nothing(memory: Memory) -> None:
+    """Asked as of a position, each verb hands out what was in that namespace then, and nothing of any other."""
+    with memory.at(memory.status().logs["memory"] - 1) as past:
+        for name in NAMES:
+            for verb in READS:
+                assert READS[verb](past, name) == [secret(name)], (verb, name)
+
+
 @pytest.mark.parametrize("verb", ["recall", "search"])
 def test_a_subtree_holds_what_is_below_it_and_nothing_else(memory: Memory, verb: str) -> None:
     """`under=` goes by whole segments, however names are spelt."""
