@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from tallystick.projections.vector_cache import VectorCache
 from tallystick.projections.vector_search import VectorSearch
 from tallystick.projections.views import building
 from tallystick.queries.verify import Depth, verify
+
+Opened = TypeVar("Opened")
 
 APPENDED = 3000
 OPENINGS = 20
@@ -189,23 +191,30 @@ def _sizes(installation: Installation, memories: int) -> Iterator[Figure]:
         yield Figure(f"size of {name}", memories, size / memories, "bytes/memory", floor, floor_is)
 
 
-def opening(folder: Path, events: int) -> Figure:
-    """Open a store of so many events, its views folded, with nothing new since it was closed."""
+def opening(folder: Path, events: int) -> Iterator[Figure]:
+    """Open a store of so many events with nothing new since it was closed: its logs alone, then with folded views."""
     store, keys = folder / f"open-{events}", folder / f"open-{events}-keys"
     installation = Installation.create(store, keys)
     Writer(installation, tokens=SHORT_TOKENS).fill(events, "S")
     installation.close({})
+    floor = cpu_us(lambda: _open_bare(store / FILE), 1) / 1000
+    costs = [_opened(lambda: Installation.open(store, keys), lambda found: found.close({})) for _ in range(OPENINGS)]
+    beside = "log.db opened, one row read"
+    yield Figure("open, logs alone", events, statistics.median(costs), "ms CPU", floor, beside)
     with Memory.open(store, keys=keys, model="none") as memory:
         memory.recall("folds what recall reads")
         memory.log()
-    costs = []
-    for _ in range(OPENINGS):
-        start = time.process_time()
-        memory = Memory.open(store, keys=keys, model="none")
-        costs.append((time.process_time() - start) * 1000)
-        memory.close()
-    floor = cpu_us(lambda: _open_bare(store / FILE), 1) / 1000
-    return Figure("open, nothing new", events, statistics.median(costs), "ms CPU", floor, "log.db opened, one row read")
+    costs = [_opened(lambda: Memory.open(store, keys=keys, model="none"), Memory.close) for _ in range(OPENINGS)]
+    yield Figure("open, nothing new", events, statistics.median(costs), "ms CPU", floor, beside)
+
+
+def _opened(make: Callable[[], Opened], close: Callable[[Opened], None]) -> float:
+    """Milliseconds of processor time to open; what was opened is closed."""
+    start = time.process_time()
+    found = make()
+    cost = time.process_time() - start
+    close(found)
+    return cost * 1000
 
 
 def _open_bare(path: Path) -> None:
@@ -224,7 +233,7 @@ def measure(folder: Path, events: int, large: int) -> Iterator[Figure]:
     yield from replaying(installation, floors, folder)
     installation.close({})
     for size in sorted({min(1000, large), large}):
-        yield opening(folder, size)
+        yield from opening(folder, size)
 
 
 def report(figures: list[Figure]) -> dict[str, object]:

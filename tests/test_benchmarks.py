@@ -19,6 +19,7 @@ WHAT = {
     "read and open",
     *(f"replay, {part}" for part in ("fold", "digests", "load vectors", "all")),
     *(f"size of {name}" for name in ("log.db", "vectors.db", "views.db")),
+    "open, logs alone",
     "open, nothing new",
 }
 

@@ -225,12 +225,14 @@ VERBS: dict[str, Callable[[Memory], Any]] = {
     "embed": lambda memory: memory.embed(),
     "back_up_keys": lambda memory: memory.back_up_keys("keys.backup", "correct horse battery"),
     "decline_key_backup": lambda memory: memory.decline_key_backup(),
+    "snapshot": lambda memory: memory.snapshot("snapshots"),
 }
 
 
 def test_every_verb_is_listed() -> None:
     """A verb that is added is asked the same questions."""
     outside = {"open", "close", "replay", "temporary", "restore_keys", "list_keys"}
+    outside |= {"snapshots", "rotate_snapshots", "restore_snapshot", "recover", "salvage", "take_over"}
     assert set(VERBS) == {name for name in vars(Memory) if not name.startswith("_")} - outside
 
 

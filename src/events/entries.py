@@ -173,6 +173,14 @@ class EntryReader:
         ).fetchall()
         return [self._read_signed(row) for row in rows]
 
+    def earlier(self, c: Any, stream: bytes, upto: int) -> list[Entry]:
+        """The entries of one stream up to a revision that the tip has passed: signatures were checked then."""
+        rows = c.execute(
+            _COLUMNS + "WHERE log = ? AND stream = ? AND revision <= ? AND place < ? ORDER BY revision",
+            (self.identity.number, stream, upto, self._stop),
+        ).fetchall()
+        return [self._read(row, row[0] % PLACES) for row in rows]
+
     def between(self, c: Any, first: int, stop: int) -> list[Entry]:
         """The entries from `first` to before `stop`, which the tip must have passed: signatures were checked then."""
         rows = self._rows(c, first, max(0, stop - first))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from eventsourcing.persistence import IntegrityError
@@ -12,7 +12,7 @@ from ..errors import KeysMissing, LogDamaged, NotFound, RevisionConflict
 from .claims import PLACES, Claim, Holder, Move, Release, holders_of, moved, require_free, settle
 from .commit import GroupCommit
 from .driver import Datastore
-from .entries import START, Identity, Tip
+from .entries import START, Entry, Identity, Tip
 from .envelope import stream_of
 from .kinds import Event
 from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
@@ -163,7 +163,17 @@ class Log:
 
     def events_within(self, cursor: Any, stream: bytes, upto: int | None) -> list[LoggedEvent]:
         """As `events_of`, inside a transaction, of what is verified already."""
-        entries = self.recorder.stream_events(cursor, stream, lte=upto)
+        return self._in_order(self.recorder.stream_events(cursor, stream, lte=upto))
+
+    def earlier(self, revisions: Mapping[bytes, int]) -> dict[bytes, list[LoggedEvent]]:
+        """The events of some streams, each up to a revision that the tip has passed: signatures were checked then."""
+        with self._datastore.transaction(commit=False) as cursor:
+            return {
+                stream: self._in_order(self.recorder.earlier(cursor, stream, upto))
+                for stream, upto in revisions.items()
+            }
+
+    def _in_order(self, entries: Sequence[Entry]) -> list[LoggedEvent]:
         for revision, entry in enumerate(entries):
             if entry.header.revision != revision:
                 missing = f"revision {revision} of its stream is missing before it"

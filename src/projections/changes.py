@@ -19,10 +19,9 @@ def changes_of(cursor: Any, log: Log, events: Sequence[LoggedEvent]) -> list[Cha
     for logged in events:
         streams.setdefault(logged.header.stream, []).append(logged)
     known, number, changes = numbers_and_revisions(cursor, list(streams)), next_number(cursor), []
+    earlier = log.earlier({stream: revision for stream, (_, revision) in known.items()})
     for stream, new in streams.items():
-        before = None
-        if stream in known:
-            before = fold(log.events_of(stream, upto=known[stream][1]))
+        before = fold(earlier.get(stream, ()))
         after = fold(new, before)
         if after is None:
             continue
@@ -34,7 +33,7 @@ def changes_of(cursor: Any, log: Log, events: Sequence[LoggedEvent]) -> list[Cha
 def record_of(cursor: Any, log: Log, number: int) -> Record:
     """A memory as it was last folded."""
     stream, revision = stream_and_revision(cursor, number)
-    record = fold(log.events_of(stream, upto=revision))
+    record = fold(log.earlier({stream: revision})[stream])
     if record is None:
         raise ViewsDamaged(f"The views hold {stream.hex()}, which is no memory. {ViewsDamaged.remedy}")
     return record

@@ -16,6 +16,8 @@ OWN_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT, TAGS_WEIGHT = 3.0, 2.0, 1.0, 1.0
 WEIGHTS = f"{OWN_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT}, {TAGS_WEIGHT}"
 _COLUMNS = "own, previous, next, tags, namespace"
 
+_ALONE: tuple[int | None, int | None] = (None, None)
+
 Words = tuple[str, str, str, str, str]
 """The words of a memory, in the order of the columns."""
 
@@ -99,9 +101,11 @@ class _Fold:
 
     def index(self, number: int) -> None:
         """Take the old words of a memory out, and put the new ones in where it is to be found."""
-        around = self._around_before(number), neighbours(self._cursor, number)
+        threaded = self._is_turn(number)
+        around = (self._around_before(number), neighbours(self._cursor, number)) if threaded else (_ALONE, _ALONE)
         old, new = (self._row(number, around[after], after=bool(after)) for after in (0, 1))
-        self._remember(number, around[1] if new is not None else (None, None))
+        if threaded:
+            self._remember(number, around[1] if new is not None else _ALONE)
         if old == new:
             return
         if old is not None:
@@ -118,6 +122,11 @@ class _Fold:
         before, behind = (self._own(turn, after=after) if turn is not None else "" for turn in around)
         return self._own(number, after=after), before, behind, tagged, namespace_token(record.namespace)
 
+    def _is_turn(self, number: int) -> bool:
+        """Whether a memory stands in a thread; it does or does not for ever."""
+        record = self._at(number, after=True)
+        return record is not None and record.stored.thread is not None
+
     def _own(self, number: int, *, after: bool) -> str:
         if (number, after) not in self._words:
             self._words[number, after] = _own(self._at(number, after=after))
@@ -132,10 +141,10 @@ class _Fold:
 
     def _around_before(self, number: int) -> tuple[int | None, int | None]:
         row = self._cursor.execute("SELECT previous, next FROM keyword_around WHERE number = ?", (number,)).fetchone()
-        return (None, None) if row is None else (row[0], row[1])
+        return _ALONE if row is None else (row[0], row[1])
 
     def _remember(self, number: int, around: tuple[int | None, int | None]) -> None:
-        if around == (None, None):
+        if around == _ALONE:
             self._cursor.execute("DELETE FROM keyword_around WHERE number = ?", (number,))
         else:
             self._cursor.execute("INSERT OR REPLACE INTO keyword_around VALUES (?, ?, ?)", (number, *around))
@@ -152,7 +161,7 @@ def _own(record: Record | None) -> str:
 
 
 def _everything(cursor: Any) -> Iterator[Sequence[Any]]:
-    yield from cursor.execute('SELECT term, doc, col, "offset" FROM keyword_terms ORDER BY term, doc, col, "offset"')
+    yield from cursor.execute('SELECT term, doc, col, "offset" FROM keyword_terms')  # in order: it walks the index
     yield from cursor.execute("SELECT id, sz FROM keyword_docsize ORDER BY id")
     yield from cursor.execute("SELECT number, previous, next FROM keyword_around ORDER BY number")
     for (totals,) in cursor.execute("SELECT block FROM keyword_data WHERE id = 1"):

@@ -174,6 +174,9 @@ class Histories(RuleBasedStateMachine):
         if memory.status != "forgotten":
             with pytest.raises(Refused, match="not forgotten"):
                 self.memory.restore(memory.id)
+        elif memory.superseded_by is not None:
+            with pytest.raises(Refused, match="was superseded by"):
+                self.memory.restore(memory.id)
         elif self.current("content", memory) or self.current("slot", memory):
             with pytest.raises(Refused, match="holds it now"):
                 self.memory.restore(memory.id)
