@@ -4,21 +4,27 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
+    from .answers import Context, Listing, Recall
     from .commands.arrive import Arrivals
     from .commands.back_up_keys import KeyBackup, RestoredKeys
     from .commands.outcome import Outcome
     from .commands.rebuild import Rebuilt
     from .commands.recover import Recovery
+    from .commands.rename import Renamed
     from .events.keys import KeyHolder
     from .events.mapper import LoggedEvent
     from .events.signing import Signer
     from .events.snapshot import Snapshot
-    from .memory import Memory, Recall
+    from .memory import Memory
     from .projections.audit import AuditRow
     from .projections.record import Record
+    from .queries.blame import Blame
     from .queries.key_list import KeyList, KeyRow
+    from .queries.namespaces import Namespace
     from .queries.recall import Hit
+    from .queries.sql import Rows
     from .queries.status import Status
+    from .queries.trail import Receipt
     from .queries.verify import Report
     from .queries.why import Because, Why
 
@@ -26,20 +32,27 @@ __all__ = [
     "Arrivals",
     "AuditRow",
     "Because",
+    "Blame",
+    "Context",
     "Hit",
     "KeyBackup",
     "KeyHolder",
     "KeyList",
     "KeyRow",
+    "Listing",
     "LoggedEvent",
     "Memory",
+    "Namespace",
     "Outcome",
     "Rebuilt",
     "Recall",
+    "Receipt",
     "Record",
     "Recovery",
+    "Renamed",
     "Report",
     "RestoredKeys",
+    "Rows",
     "Signer",
     "Snapshot",
     "Status",
@@ -50,20 +63,27 @@ _ROOMS = {
     "Arrivals": "commands.arrive",
     "AuditRow": "projections.audit",
     "Because": "queries.why",
+    "Blame": "queries.blame",
+    "Context": "answers",
     "Hit": "queries.recall",
     "KeyBackup": "commands.back_up_keys",
     "KeyHolder": "events.keys",
     "KeyList": "queries.key_list",
     "KeyRow": "queries.key_list",
+    "Listing": "answers",
     "LoggedEvent": "events.mapper",
     "Memory": "memory",
+    "Namespace": "queries.namespaces",
     "Outcome": "commands.outcome",
     "Rebuilt": "commands.rebuild",
-    "Recall": "memory",
+    "Recall": "answers",
+    "Receipt": "queries.trail",
     "Record": "projections.record",
     "Recovery": "commands.recover",
+    "Renamed": "commands.rename",
     "Report": "queries.verify",
     "RestoredKeys": "commands.back_up_keys",
+    "Rows": "queries.sql",
     "Signer": "events.signing",
     "Snapshot": "events.snapshot",
     "Status": "queries.status",

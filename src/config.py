@@ -8,7 +8,7 @@ import json
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -41,6 +41,8 @@ class Settings(BaseSettings):
     """Who acts, as claimed; the user of the operating system where nothing is said."""
     keys: str | None = None
     """Where the store's keys are: a directory, `env` or `keyring`; the user's own key directory by default."""
+    audit: Literal["grouped", "strict"] = "grouped"
+    """When a read is on the disk: `grouped`, within 100 ms; `strict`, before anything is handed out."""
     model: str = "auto"
     """`auto` (the weights of the offline-models extra), `none` (words only), or the folder of an ONNX model."""
 

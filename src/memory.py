@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from . import mending
+from .answers import Context, Listing, Recall, called, recalled, searched, selected
 from .commands.arrive import Arrivals, arrive
 from .commands.back_up_keys import KeyBackup, RestoredKeys, back_up_keys, decline_key_backup, restore_keys
 from .commands.change import Wish
@@ -26,6 +28,7 @@ from .commands.outcome import Outcome
 from .commands.protect import pin, protect
 from .commands.rebuild import Rebuilt, rebuild
 from .commands.recover import Recovery
+from .commands.rename import Renamed, rename
 from .commands.revise import revise
 from .commands.session import Session
 from .commands.snapshot import take
@@ -34,47 +37,35 @@ from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
 from .events.installation import FILE, Installation
 from .events.key_places import KeySource
-from .events.kinds import Hit as RecordedHit
-from .events.kinds import Recalled
 from .events.mapper import LoggedEvent
 from .events.replacing import KEPT
 from .events.snapshot import Snapshot, rotate, snapshots_in
-from .opened import OpenStore, now
-from .projections.audit import AuditRow, latest
+from .opened import OpenStore, to_read
+from .projections.audit import AuditRow, after, ends, newest
 from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
+from .queries.blame import Blame, blame
+from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
 from .queries.export import export, write
+from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.markdown import write_markdown
-from .queries.recall import STAGES, Answer, Hit, Question, recall
+from .queries.namespaces import Namespace, namespaces
+from .queries.recall import Question, recall
+from .queries.search import Sought, search
+from .queries.sql import Rows, select
 from .queries.status import Status, status
+from .queries.trail import Receipt, TrailFilters, receipts
 from .queries.verify import Depth, Progress, Report, quiet, verify
-from .queries.why import Why, packed, why
+from .queries.why import Why, why
 
 _REMAINS = ("views-*.db", "vectors.db", f"{KEPT}*")
 
+FOLLOW_SECONDS = 0.2
+
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """The answer to a question: iterate over it for the hits, best first. True when there are any.
-
-    `receipt` is the id of the event by which this recall is on record, None where the keys only read or the store was
-    opened to be read; `degraded` says what was missing.
-    """
-
-    hits: tuple[Hit, ...]
-    receipt: str | None
-    degraded: tuple[str, ...]
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        return len(self.hits)
 
 
 class Memory:
@@ -99,6 +90,7 @@ class Memory:
         actor: str | None = None,
         keys: KeySource = None,
         model: str | None = None,
+        audit: Literal["grouped", "strict"] | None = None,
         create: bool = True,
         read_only: bool = False,
         until: int | None = None,
@@ -107,7 +99,8 @@ class Memory:
 
         `keys` is the directory of its keys, `env` (the environment), `keyring` (the keyring of the system) or a
         `KeyHolder`; without it, TALLYSTICK_KEYS, then your own key directory. `model` is `auto`, `none`, or the folder
-        of an ONNX model. `create=False` never makes a store. What others have appended is verified first, and
+        of an ONNX model. `audit="strict"` hands out nothing before the disk has that it was; `grouped` has it there
+        within 100 ms. `create=False` never makes a store. What others have appended is verified first, and
         everything where the files have changed while nobody had the store open. `read_only` writes nothing to the
         store, which may lie on a medium that can't be written to: its views are made in a temporary folder, and no
         recall is on record. With it, `until` is a position of the memory log: what is before it is verified and
@@ -117,13 +110,15 @@ class Memory:
         """
         settings = load_settings()
         directory, source = Path(path), settings.keys if keys is None else keys
-        name = settings.namespace if namespace is None else namespace
+        name, record = settings.namespace if namespace is None else namespace, audit or settings.audit
         check_namespace(name)
+        if record not in ("grouped", "strict"):
+            raise Refused(f"audit is {record!r}: give `grouped` or `strict`.")
         if read_only or until is not None:
             installation = Installation.read(directory, source, until)
-            return cls(_to_read(installation, _actor(actor, settings), model or settings.model), name)
+            return cls(to_read(installation, _actor(actor, settings), model or settings.model), name)
         installation = _open_or_create(directory, source) if create else Installation.open(directory, source)
-        opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model)
+        opened = OpenStore(installation, actor=_actor(actor, settings), model=model or settings.model, audit=record)
         opened.trust_or_compare_views()
         if installation.unmarked:
             _say("mark.missing", mark=str(installation.mark.path) if installation.mark else "")
@@ -162,6 +157,17 @@ class Memory:
             raise
         memory._opened.temporary = folder
         return memory
+
+    def at(self, position: int) -> Self:
+        """This memory as it was when the memory log ended with a position: every question is answered as of then.
+
+        What is read there is on record here, as answered from the log of then; every command is Refused. The log is
+        verified from its beginning and views are folded up to there, once, in a folder that is removed when what is
+        returned is closed, which is with this memory at the latest. Raises NotFound for a position that the log has
+        not.
+        """
+        with self._opened.in_use():
+            return type(self)(self._opened.at(position), self.namespace)
 
     def close(self) -> None:
         """Wait for the disk, sign a checkpoint of what was added, and close the files. Closing twice is no error."""
@@ -331,6 +337,22 @@ class Memory:
         pinned = self._opened.pinned
         return self._change(memory, command_id, lambda session, wish: pin(session, wish, pinned, on=on))
 
+    def rename(self, old: str, new: str) -> Renamed:
+        """Give a namespace another name. Its memories are found under the new one, and under the old one too.
+
+        What is stored under the old name from now on goes to the new one. Namespaces below it keep their names. A
+        name that it had can be given back. Raises NotFound where there is none, Refused where the new name has
+        memories: `merge` into it.
+        """
+        return self._rename(old, new, merge=False)
+
+    def merge(self, old: str, into: str) -> Renamed:
+        """Make the memories of a namespace those of another one. They can't be told apart any more; nothing undoes it.
+
+        Where both hold a value of one key, or one text, the newer supersedes the older. Raises NotFound and Refused.
+        """
+        return self._rename(old, into, merge=True)
+
     def used(self, receipt: str | None, memories: Sequence[str]) -> str:
         """Put on record which hits of a recall were relied on. Returns the receipt of that."""
         with self._opened.to_change():
@@ -347,28 +369,65 @@ class Memory:
 
     # ---- what can be asked
 
-    def recall(self, question: str, *, limit: int = 10, namespaces: Sequence[str] | None = None) -> Recall:
+    def recall(
+        self,
+        question: str,
+        *,
+        limit: int = 10,
+        namespaces: Sequence[str] | None = None,
+        under: str | None = None,
+        **filters: Any,
+    ) -> Recall:
         """The memories that answer a question best, at most `limit`, and a receipt for what was answered.
 
-        Looks in this memory's namespace unless others are named. Each text is read from the signed log and
-        verified. Raises Unavailable where the recall can't be put on record.
+        Looks in this memory's namespace unless others are named, or all there are `under` one. Filters are `where`,
+        `tags`, `kinds`, `actors`, `sources`, `subject`, `since`, `until`, `min_importance` and `status` (`current`,
+        `expired`): what they leave out is left out before the best are picked. Each text is read from the signed log
+        and verified.
+
+        Raises Refused for filters that can't be asked, Unavailable where the recall can't be put on record.
         """
         with self._opened.in_use():
-            if type(limit) is not int or limit < 1:
-                raise Refused(f"limit is {limit!r}: ask for at least one memory.")
-            asked = Question(_question(question), self._namespaces(namespaces), limit, now())
+            scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
+            asked = Question(_question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases)
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)
-            receipt = self._record(asked, answer)
-            missing = self._opened.degraded() if receipt is None else ()
-            return Recall(answer.hits, receipt, answer.degraded + missing)
+            receipt = _id(self._opened.access.recalled(recalled(self._opened.session, asked, answer)))
+            degraded = answer.degraded + (self._opened.degraded() if receipt is None else ())
+            return Recall(answer.hits, receipt, degraded, partial(self._context, called(asked)))
+
+    def search(
+        self,
+        *,
+        sort: str = "-recorded_at",
+        limit: int = 50,
+        after: str | None = None,
+        namespaces: Sequence[str] | None = None,
+        under: str | None = None,
+        **filters: Any,
+    ) -> Listing:
+        """The memories that fulfil filters, those of `recall` and any `status`, at most `limit` on a page.
+
+        `sort` is one of recorded_at, occurred_at, revised_at, expires_at, importance, confidence, reinforced and
+        place, with a - before it to begin at the greatest; what has no value comes last. `after` is the cursor of
+        the page before. However many others write in between, all pages together list each memory once that was
+        there when the first was read, and still is as it was. Raises Refused for what can't be asked.
+        """
+        with self._opened.in_use():
+            scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
+            asked = [namespaces and list(namespaces), under]
+            sought = Sought(scope.stored, asked, taken, sort, _limit(limit), after, self._opened.now(), scope.aliases)
+            found = search(self._opened.log, self._opened.recalling(), sought)
+            self._echoes.remember(found.records)
+            receipt = _id(self._opened.access.recalled(searched(self._opened.session, sought, found)))
+            return Listing(found.records, found.total, found.cursor, receipt)
 
     def get(self, memory: str) -> Record:
         """One memory by its id or the beginning of it, whatever its status. On record as a read."""
         with self._opened.in_use():
             stream = self._opened.resolve(memory)
-            record = lookup.get(self._opened.log, self._opened.recalling(), stream)
+            record = self._opened.named(lookup.get(self._opened.log, self._opened.recalling(), stream))
             self._opened.access.read(stream, "get")
             self._echoes.remember([record])
             return record
@@ -381,11 +440,23 @@ class Memory:
             self._opened.access.read(stream, "history")
             return events
 
+    def blame(self, memory: str) -> list[Blame]:
+        """For each field of a memory: its value, the event that gave it that, who acted, and which key signed it.
+
+        On record as a read.
+        """
+        with self._opened.in_use():
+            stream = self._opened.resolve(memory)
+            found = blame(lookup.history(self._opened.log, self._opened.recalling(), stream))
+            self._opened.access.read(stream, "blame")
+            return found
+
     def why(self, receipt: str | None, memory: str | None = None) -> Why:
         """Why a recall answered as it did, for all its hits or one: event, signer, scores of every stage."""
         with self._opened.in_use():
             stream = None if memory is None else self._opened.resolve(memory)
-            explained = why(self._opened.log, self._opened.installation.access, _receipt(receipt), stream)
+            opened = self._opened
+            explained = why(opened.log, opened.installation.access, opened.named, (_receipt(receipt), stream))
             self._opened.access.read(explained.logged.header.stream, "why")
             return explained
 
@@ -439,10 +510,57 @@ class Memory:
         with self._opened.in_use():
             return arrive(self._opened.session, Path(path), self._opened.pinned, done)
 
-    def log(self, *, limit: int = 20) -> list[AuditRow]:
-        """The newest events of both logs, newest first: who did what when, without any text."""
-        with self._opened.in_use(), self._opened.views.current(TRAIL).reading() as cursor:
-            return latest(cursor, limit)
+    def log(self, *, limit: int = 20, **filters: Any) -> list[AuditRow]:
+        """The newest events of both logs, newest first: who did what when, without any text.
+
+        Filters are `kind`, `actor`, `memory` (its own events, and those that handed it out), `since`, `until` and
+        `log` (`memory` or `access`).
+        """
+        with self._opened.in_use():
+            condition = self._trail(filters).condition()
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                return list(islice(newest(cursor, condition), _limit(limit)))
+
+    def follow(self, *, limit: int = 0, **filters: Any) -> Iterator[AuditRow]:
+        """The newest events as of `log`, oldest first, and then each event as it happens, whoever appends it.
+
+        Never ends while the store is open.
+        """
+        with self._opened.in_use():
+            condition = self._trail(filters).condition()
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                reached, rows = ends(cursor), list(islice(newest(cursor, condition), limit))[::-1]
+        while True:
+            yield from rows
+            time.sleep(FOLLOW_SECONDS)
+            with self._opened.in_use(), self._opened.views.current(TRAIL).reading() as cursor:
+                rows, reached = after(cursor, condition, {"memory": 0, "access": 0} | reached), ends(cursor)
+
+    def receipts(self, *, verb: str | None = None, limit: int = 20, **filters: Any) -> list[Receipt]:
+        """What was read, newest first: question or verb, who asked when, which memories were handed out.
+
+        Filters are `verb` (`recall`, `search`, `get` ...), `actor`, `memory`, `since` and `until`; `why` tells the
+        rest of one. On record as a read, since it hands out questions.
+        """
+        with self._opened.in_use():
+            asked, log = self._trail(filters), self._opened.installation.access
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                found = list(receipts(log, cursor, asked, verb, _limit(limit)))
+            for stream in dict.fromkeys(stream for stream, _ in found):
+                self._opened.access.read(stream, "receipts")
+            return [receipt for _, receipt in found]
+
+    def sql(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        """The rows of one `select`, over the tables `memories`, `alias`, `access` and `audit`, which hold no text.
+
+        They are copied into memory each time, where the statement can read and nothing else, for at most ten seconds
+        and 100,000 rows. On record as a read. Raises Refused for what can't be answered.
+        """
+        with self._opened.in_use():
+            views = self._opened.recalling()
+            found, tip = select(views, _question(statement), parameters), self._opened.log.tip
+            self._opened.access.recalled(selected(self._opened.session, _question(statement), tip))
+            return found
 
     def verify(self, *, depth: Depth = "full", views: bool = False, progress: Progress = quiet) -> Report:
         """Check every entry, root, hash, signature, commitment, data key and claim; with `views` a rebuild too.
@@ -453,6 +571,13 @@ class Memory:
             return verify(
                 self._opened.installation, depth=depth, views=self._opened.views if views else None, progress=progress
             )
+
+    def namespaces(self) -> list[Namespace]:
+        """Every namespace that has memories: how many, what it was called before, and when it was last used."""
+        with self._opened.in_use():
+            names = self._opened.aliases()
+            with self._opened.views.current(TRAIL).reading() as cursor:
+                return namespaces(cursor, names)
 
     def status(self) -> Status:
         """What is there, where it lies, and whether it is clean."""
@@ -524,37 +649,31 @@ class Memory:
             wish = Wish(self._opened.resolve(memory), None, command_id)
         return self._write(lambda session: command(session, wish))
 
+    def _rename(self, old: str, new: str, *, merge: bool) -> Renamed:
+        check_namespace(old)
+        check_namespace(new)
+        return self._write(lambda session: rename(session, old, new, self._opened.members, merge=merge))
+
+    def _context(self, namespaces: Sequence[str], recall: Recall, max_tokens: int) -> Context:
+        if type(max_tokens) is not int or max_tokens < LEAST_TOKENS:
+            raise Refused(f"max_tokens is {max_tokens!r}. Give at least {LEAST_TOKENS}.")
+        with self._opened.in_use():
+            pinned = [record for name in namespaces for record in self._opened.pinned(name)]
+            found = [hit.record for hit in recall.hits]
+            rendering = render(pinned, found, fresh_mark([*pinned, *found]), max_tokens)
+            receipt = None
+            if recall.receipt is not None:
+                streams = [record.stream for record in rendering.memories]
+                receipt = self._opened.access.rendered(_receipt(recall.receipt), streams, max_tokens, rendering.text)
+            self._echoes.remember(rendering.memories)
+            return Context(rendering.text, tokens_of(rendering.text), rendering.left_out, _id(receipt))
+
+    def _trail(self, filters: Mapping[str, Any]) -> TrailFilters:
+        memory = filters.get("memory")
+        return TrailFilters.of(filters if memory is None else {**filters, "memory": self._opened.resolve(memory)})
+
     def _row(self, namespace: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {"namespace": self.namespace if namespace is None else namespace, **fields}
-
-    def _namespaces(self, namespaces: Sequence[str] | None) -> tuple[str, ...]:
-        if namespaces is None:
-            return (self.namespace,)
-        if isinstance(namespaces, str) or not namespaces:
-            raise Refused(f"namespaces is {namespaces!r}: give a list of at least one name.")
-        for name in namespaces:
-            check_namespace(name)
-        return tuple(namespaces)
-
-    def _record(self, asked: Question, answer: Answer) -> str | None:
-        hits = tuple(
-            RecordedHit(memory=h.record.stream, head=h.record.revision, scores=packed([h.scores[s] for s in STAGES]))
-            for h in answer.hits
-        )
-        event = self._opened.session.event(
-            Recalled,
-            query=asked.text,
-            namespaces=asked.namespaces,
-            limit=asked.limit,
-            hits=hits,
-            stages=STAGES,
-            pipeline=answer.pipeline,
-            degraded=answer.degraded,
-            log_size=answer.log_size,
-            log_root=answer.log_root,
-        )
-        receipt = self._opened.access.recalled(event)
-        return None if receipt is None else receipt.hex()
 
 
 def _open_or_create(directory: Path, keys: KeySource) -> Installation:
@@ -569,14 +688,6 @@ def _open_or_create(directory: Path, keys: KeySource) -> Installation:
     if keys is None and installation.keys is not None:
         _say("keys.created", directory=str(installation.keys.place))
     return installation
-
-
-def _to_read(installation: Installation, actor: str, model: str) -> OpenStore:
-    """A store that is only read: what is derived from its log goes into a folder that is removed at the end."""
-    installation.derived = Path(tempfile.mkdtemp(prefix="tallystick-"))
-    opened = OpenStore(installation, actor=actor, model=model)
-    opened.temporary = installation.derived
-    return opened
 
 
 def _refuse_remains(directory: Path) -> None:
@@ -604,6 +715,12 @@ def _question(text: str) -> str:
             f"The question has a lone surrogate at character {error.start}. Replace that character."
         ) from error
     return text.replace("\0", "\ufffd")
+
+
+def _limit(limit: int) -> int:
+    if type(limit) is not int or limit < 1:
+        raise Refused(f"limit is {limit!r}: ask for at least one memory.")
+    return limit
 
 
 def _receipt(receipt: str | None) -> bytes:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .commands.fields import check_namespace
 from .commands.record_recall import AccessRecord
+from .commands.rename import Members
 from .commands.session import Session
 from .config import user
-from .errors import Forked, Unavailable, ViewsDamaged
+from .errors import Forked, Refused, Unavailable, ViewsDamaged
 from .events.installation import Installation, stamp
 from .events.log import Log
 from .projections import memories
+from .projections.aliases import aliases, stored_names
+from .projections.condition import ALWAYS
 from .projections.record import Record, fold
 from .projections.vector import wanted
 from .projections.vector_cache import VectorCache
@@ -29,15 +34,25 @@ if TYPE_CHECKING:
     from .projections.vector_search import VectorSearch
 
 
+class Scope(NamedTuple):
+    """Where a question looks: the names memories were stored under, and what those are called now that have changed."""
+
+    stored: tuple[str, ...]
+    aliases: Mapping[str, str]
+
+
 class OpenStore:
     """What every verb works with. Closed once; of no use in a forked child."""
 
-    def __init__(self, installation: Installation, *, actor: str, model: str) -> None:
+    def __init__(self, installation: Installation, *, actor: str, model: str, audit: str = "grouped") -> None:
         self.installation = installation
         self.session = Session(installation, actor, {"process": str(os.getpid()), "user": user()}, now)
-        self.access = AccessRecord(self.session)
+        self.access = AccessRecord(self.session, strict=audit == "strict")
         self.views = ScratchViews(installation) if installation.read_only else ViewsInForce(installation)
         self.temporary: Path | None = None
+        self.present: OpenStore | None = None
+        self._then: int | None = None
+        self._pasts: list[OpenStore] = []
         self._model = model
         self._search: VectorSearch | None = None
         self._cache: VectorCache | None = None
@@ -75,6 +90,21 @@ class OpenStore:
         said = ("opened to be read: this recall is not on record",)
         return said if until is None else (*said, f"answers as of position {until - 1}: what came after is not known")
 
+    def at(self, position: int) -> OpenStore:
+        """The store as it was at a position of the memory log, to be read; what is read there is on record here.
+
+        Its views are folded up to there, in a folder of their own. Closed with this store at the latest.
+        """
+        past = to_read(self.installation.at(position), self.session.actor, self._model)
+        past.present, past.access = self, self.access.of(past.log)
+        past._then = self.log.event_at(position).event.recorded_at
+        self._pasts = [*(each for each in self._pasts if not each._closed), past]
+        return past
+
+    def now(self) -> int:
+        """The wall clock (microseconds), or what it showed when the last event of a past was appended."""
+        return now() if self._then is None else self._then
+
     # ---- what the views say
 
     def recalling(self) -> Views:
@@ -86,12 +116,55 @@ class OpenStore:
         with self.in_use():
             return lookup.resolve(self.log, self.views.opened(), memory)
 
+    def aliases(self) -> dict[str, str]:
+        """Each name that a namespace had, and the one it has now."""
+        with self.recalling().reading() as cursor:
+            return aliases(cursor)
+
+    def scope_of(self, namespaces: Sequence[str] | None, under: str | None, own: str) -> Scope:
+        """Where a question looks: in these namespaces, by the names they have or had, under one, or in its own.
+
+        Raises Refused for what names none.
+        """
+        names = self.aliases()
+        if under is not None:
+            if namespaces is not None:
+                raise Refused("namespaces and under are both given. Give one of them.")
+            check_namespace(under)
+            return Scope(stored_names(names, self._under(under)), names)
+        if namespaces is not None and (isinstance(namespaces, str) or not namespaces):
+            raise Refused(f"namespaces is {namespaces!r}: give a list of at least one name.")
+        for name in namespaces or ():
+            check_namespace(name)
+        return Scope(stored_names(names, namespaces or [own]), names)
+
+    def named(self, record: Record) -> Record:
+        """A memory with the name that its namespace has now."""
+        return record.renamed(self.aliases().get(record.namespace, record.namespace))
+
     def pinned(self, namespace: str) -> list[Record]:
         """The current memories of a namespace that are pinned, oldest first, read and verified from the log."""
         with self.recalling().reading() as cursor:
-            streams = memories.pinned(cursor, namespace)
+            streams = memories.pinned(cursor, stored_names(aliases(cursor), [namespace]))
         records = [fold(self.log.events_of(stream)) for stream in streams]
         return [record for record in records if record is not None and record.pinned and record.status == "current"]
+
+    def members(self, namespace: str) -> Members:
+        """What the views know of a namespace, and at which size of the log."""
+        views = self.recalling()
+        with views.reading() as cursor:
+            names = stored_names(aliases(cursor), [namespace])
+            size = views.position(RECALL, self.log.name, cursor) + 1
+            count, current = memories.count(cursor, names, ALWAYS), memories.current_in(cursor, names)
+        return Members(size, count, current, sum(len(record.text.encode()) for record in self.pinned(namespace)))
+
+    def _under(self, top: str) -> tuple[str, ...]:
+        """The namespaces there are in a subtree: the one that is named, and those below it."""
+        with self.recalling().reading() as cursor:
+            names = aliases(cursor)
+            there = sorted({names.get(name, name) for name, *_ in memories.by_namespace(cursor)})
+        top = names.get(top, top)
+        return tuple(name for name in there if name == top or name.startswith(f"{top}/"))
 
     def follow(self) -> None:
         """After a change: the views catch up, and what is new is embedded if the model is loaded.
@@ -114,7 +187,7 @@ class OpenStore:
                 if embedder is None:
                     self._model_missing = True
                     return None
-                self._cache = VectorCache(self.installation)
+                self._cache = VectorCache(self.installation if self.present is None else self.present.installation)
                 self._search = VectorSearch(self._cache, embedder, self.log)
             return self._search
 
@@ -164,6 +237,8 @@ class OpenStore:
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
+        for past in self._pasts:
+            past.close()
         if self._search is not None:
             self._search.close()
         if self._cache is not None:
@@ -187,6 +262,14 @@ class OpenStore:
         finally:
             self.views.close()
         self.installation.close({"views": _views_stamp(self.installation.path, file)})
+
+
+def to_read(installation: Installation, actor: str, model: str) -> OpenStore:
+    """A store that is only read: what is derived from its log goes into a folder that is removed at the end."""
+    installation.derived = Path(tempfile.mkdtemp(prefix="tallystick-"))
+    opened = OpenStore(installation, actor=actor, model=model)
+    opened.temporary = installation.derived
+    return opened
 
 
 def now() -> int:

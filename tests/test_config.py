@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tallystick.config import PREFIX, PROJECT_FILE, Settings, load_settings, write_project
 from tallystick.errors import Refused
 
-VALUES = {"path": "/tmp/a", "namespace": "user:ana", "actor": "agent:scout", "keys": "/tmp/k", "model": "none"}
+VALUES = {"path": "/tmp/a", "namespace": "user:ana", "actor": "agent:scout", "keys": "/tmp/k", "audit": "strict",
+          "model": "none"}  # fmt: skip
 
 
 def project(folder: Path, **values: str) -> Path:

@@ -6,37 +6,48 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from ..errors import Refused
-from ..events.claims import Claim, Release, command_tag, content_tag, essence, key_tag
+from ..events.claims import Claim, Release, command_tag, content_tag, essence, key_tag, renamed_tag
 from ..events.kinds import Event, Reinforced, Stored, Superseded
 from ..events.log import Append
 from ..events.mapper import NEXT, Draft
 from ..events.portable import done_under
 from ..projections.record import Record, fold
 from .change import held_tags, refuse_protected
+from .echo import Echoes
 from .outcome import Came, Outcome, refused
 from .session import Session
 
 
 class Row(NamedTuple):
-    """What one row asks for, and what it would claim. `echo_of` is the memory whose text it repeats, just recalled."""
+    """What one row asks for, and what it would claim. `echo_of` is the memory whose text it repeats, just recalled.
+
+    `given` is the claim on its command id under the name it gave to the namespace, `name` what stays free while that
+    is the name it has.
+    """
 
     stored: Stored
     content: bytes | None
     key: bytes | None
     command: bytes | None
+    given: bytes | None
+    name: bytes
     echo_of: bytes | None
 
     @classmethod
-    def of(cls, session: Session, stored: Stored, echo_of: bytes | None) -> Self:
-        """The row that asks to store this."""
+    def of(cls, session: Session, wish: Stored, namespace: str, echoes: Echoes) -> Self:
+        """The row that asks to store this in a namespace, which goes by this name now."""
         index = session.index_key
-        command = command_tag(index, stored.namespace, stored.command_id)
-        return cls(stored, content_tag(index, stored), key_tag(index, stored), command, echo_of)
+        given, stored = command_tag(index, wish.namespace, wish.command_id), wish
+        if namespace != wish.namespace:
+            stored = wish.model_copy(update={"namespace": namespace})
+        command = command_tag(index, namespace, wish.command_id)
+        tags = content_tag(index, stored), key_tag(index, stored), command, given
+        return cls(stored, *tags, renamed_tag(index, namespace), echoes.find(stored))
 
     @property
     def tags(self) -> list[bytes]:
-        """All that it would claim."""
-        return [tag for tag in (self.content, self.key, self.command) if tag is not None]
+        """All that decides what becomes of it."""
+        return [tag for tag in (self.content, self.key, self.command, self.given) if tag is not None]
 
 
 class _Came(NamedTuple):
@@ -67,9 +78,9 @@ class Batch:
     def append(self) -> list[Outcome]:
         """Decide each row in turn, append all of it, and say what each came to."""
         decided = [self._decide(row) for row in self._rows]
-        appended = (
-            self._log.append(Append(tuple(self._drafts), self._claims(), self._releases())) if self._drafts else []
-        )
+        free = tuple(dict.fromkeys(row.name for row in self._rows))
+        request = Append(tuple(self._drafts), self._claims(), self._releases(), free=free)
+        appended = self._log.append(request) if self._drafts else []
         return [
             came
             if isinstance(came, Outcome)
@@ -81,8 +92,9 @@ class Batch:
 
     def _decide(self, row: Row) -> _Came | Outcome:
         try:
-            if row.command is not None and row.command in self._holders:
-                return self._repeated(row, row.command)
+            for done in (row.given, row.command):
+                if done is not None and done in self._holders:
+                    return self._repeated(row, done)
             came = self._new_or_known(row)
         except Refused as error:
             return refused(str(error))
@@ -107,7 +119,7 @@ class Batch:
         self._records[stream] = Record(stream, stored, 0, 0, 0, b"")
         if older is not None:
             self._follow(older, self._session.event(Superseded, by=stream, parents=_leaf(older)))
-            self._holders |= dict.fromkeys(held_tags(self._session.index_key, older.stored))
+            self._holders |= dict.fromkeys(held_tags(self._session.index_key, older.stored, stored.namespace))
         for tag in (row.content, row.key):
             if tag is not None:
                 self._take(tag, draft, stream)

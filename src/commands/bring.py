@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from ..errors import Busy, Claimed, Refused, RevisionConflict, StreamErased
-from ..events.claims import Claim, Release, command_tag
+from ..events.claims import Claim, Release, command_tag, renamed_tag
 from ..events.kinds import Imported, Stored
 from ..events.lineage import Lineage
 from ..events.log import Append, Log
@@ -16,6 +16,7 @@ from ..events.mapper import Draft, LoggedEvent
 from ..events.portable import Began
 from ..projections.record import Record, fold, would_be
 from .change import held_tags
+from .naming import canonical
 from .protect import PinnedIn, require_room
 from .rows import Life, life
 from .session import Session, attempts
@@ -77,6 +78,7 @@ class _Rows:
         self._takes: dict[bytes, int] = {}
         self._releases: list[Release] = []
         self._holders: dict[bytes, bytes] = {}
+        self._names: dict[str, str] = {}
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> list[Result | Refusal]:
         """Decide each row, append all that is new, and say what each came to."""
@@ -89,7 +91,8 @@ class _Rows:
         results = [self._add(each) if isinstance(each, _Wanted) else each for each in read]
         if self._drafts:
             claims = tuple(Claim(tag, draft) for tag, draft in self._takes.items())
-            self._log.append(Append(tuple(self._drafts), claims, tuple(self._releases)))
+            free = tuple({renamed_tag(self._index, name) for name in self._names.values()})
+            self._log.append(Append(tuple(self._drafts), claims, tuple(self._releases), free=free))
         return results
 
     # ---- what a row asks for
@@ -178,7 +181,13 @@ class _Rows:
         return self._log.opening(wanted.stream, event.model_copy(update={"nonce": nonce}))
 
     def _tags(self, record: Record) -> tuple[bytes, ...]:
-        return held_tags(self._index, record.stored) if record.status == "current" else ()
+        """What a memory claims, under the name that its namespace has now."""
+        if record.status != "current":
+            return ()
+        name = record.stored.namespace
+        if name not in self._names:
+            self._names[name] = canonical(self._session, name)
+        return held_tags(self._index, record.stored, self._names[name])
 
 
 def _namespace(told: Life, before: Record | None) -> str:

@@ -5,17 +5,30 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 from ..events.canonical import decode_body, encode_body
-from ..events.claims import Claim, Holder, command_tag, settle
+from ..events.claims import Claim, Holder, command_tag, renamed_tag, settle
 from ..events.envelope import stream_of
-from ..events.kinds import Event, Forgotten, Imported, Positions, Recovered, Stored, body_of, event_from
+from ..events.kinds import (
+    Event,
+    Forgotten,
+    Imported,
+    NamespaceRenamed,
+    Positions,
+    Recovered,
+    Reinforced,
+    Stored,
+    body_of,
+    event_from,
+)
 from ..events.log import Append, Log
 from ..events.mapper import LoggedEvent
 from ..events.portable import told
 from ..events.salvage import OldLog, Remains
+from ..projections.aliases import after
 from ..projections.record import Record, fold
 from .change import held_tags
 from .session import Session
@@ -108,6 +121,13 @@ class _Carrier:
         self.memories: dict[bytes, str] = {}  # the old stream of each, and its namespace
         self.positions: dict[int, bytes] = {}  # the old stream at each old position of the memory log
         self.commands: dict[bytes, Holder] = {}
+        self.renames: dict[str, Holder] = {}
+        self._names: dict[str, str] = {}
+
+    def tags(self, session: Session, record: Record) -> tuple[bytes, ...]:
+        """What a memory claims while it is current, under the name that its namespace has in the end."""
+        namespace = record.stored.namespace
+        return held_tags(session.index_key, record.stored, self._names.get(namespace, namespace))
 
     def append(self, session: Session, log: Log, events: Sequence[LoggedEvent]) -> None:
         """Carry some events over, in one transaction."""
@@ -133,7 +153,14 @@ class _Carrier:
         self.positions[logged.header.position] = stream
         if isinstance(event, Stored | Imported):
             self.memories[stream] = event.namespace
-        tag = command_tag(session.index_key, self.memories.get(stream, ""), event.command_id)
+        if isinstance(event, NamespaceRenamed):
+            self._names = after(self._names, event)
+            renames = {**self.renames, event.old: Holder(self.streams[stream], position)}
+            self.renames = {name: holder for name, holder in renames.items() if name in self._names}
+        namespace = self.memories.get(stream, "")
+        if isinstance(event, Reinforced):  # claimed under the name that the namespace had by then
+            namespace = self._names.get(namespace, namespace)
+        tag = command_tag(session.index_key, namespace, event.command_id)
         if tag is not None and stream in self.memories:
             self.commands[tag] = Holder(self.streams[stream], position)
         if isinstance(event, Imported):
@@ -179,8 +206,8 @@ def _withhold(session: Session, carrier: _Carrier, old: OldLog, left: Remains) -
     sure = {s: record for s, record in current.items() if not doubt.about(s, record)}
     held: dict[bytes, Record] = {}
     for record in sure.values():
-        held |= dict.fromkeys(held_tags(session.index_key, record.stored), record)  # the later one of two has it
-    kept = {s for s, r in sure.items() if all(held[tag] is r for tag in held_tags(session.index_key, r.stored))}
+        held |= dict.fromkeys(carrier.tags(session, record), record)  # the later one of two has it
+    kept = {s for s, r in sure.items() if all(held[tag] is r for tag in carrier.tags(session, r))}
     withheld = [record for s, record in current.items() if s not in kept]
     drafts = [
         log.following(r.stream, session.event(Forgotten, reason=WITHHELD, parents=(r.leaf,)), r.revision + 1)
@@ -188,10 +215,12 @@ def _withhold(session: Session, carrier: _Carrier, old: OldLog, left: Remains) -
     ]
     if drafts:
         log.append(Append(tuple(drafts)))
-    claims = [(Claim(tag, 0), holder) for tag, holder in carrier.commands.items()]
+    tags = [*carrier.commands.items()]
+    tags += [(renamed_tag(session.index_key, name), holder) for name, holder in carrier.renames.items()]
     for record in (current[s] for s in kept):
         holder = Holder(record.stream, record.text_position)
-        claims += [(Claim(tag, 0), holder) for tag in held_tags(session.index_key, record.stored)]
+        tags += [(tag, holder) for tag in carrier.tags(session, record)]
+    claims = [(Claim(tag, 0), holder) for tag, holder in tags]
     session.installation.commits.run(lambda cursor: settle(cursor, (), claims))
     return tuple(record.id for record in withheld)
 
@@ -200,7 +229,7 @@ class _Doubt:
     """Which memories may have had another event after the last one that came over."""
 
     def __init__(self, session: Session, carrier: _Carrier, old: OldLog, left: Remains) -> None:
-        self._key = session.index_key
+        self._tags = partial(carrier.tags, session)
         self._holders = {tag: carrier.positions.get(position) for tag, position in old.claims().items()}
         self._hurt = {lost.stream for lost in left.lost}
         unknown = [lost.position for lost in left.lost if lost.stream is None and lost.position < left.end]
@@ -209,7 +238,7 @@ class _Doubt:
 
     def about(self, stream: bytes, record: Record) -> bool:
         """A memory is current for sure where none of its events is lost, and it still held what it claims."""
-        tags = held_tags(self._key, record.stored)
+        tags = self._tags(record)
         if stream in self._hurt or any(self._holders.get(tag) != stream for tag in tags):
             return True
         return not tags and self._hole > self._last[stream]

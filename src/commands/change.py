@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import Busy, Claimed, NotFound, Refused, RevisionConflict
-from ..events.claims import Claim, Release, command_tag, content_tag, key_tag
+from ..events.claims import Claim, Release, command_tag, content_tag, key_tag, renamed_tag
 from ..events.kinds import Event, Forgotten, Linked, Pinned, Protected, Restored, Revised, Stored, Unlinked
 from ..events.log import Append, Log
 from ..events.portable import done_under
 from ..projections.record import Record, fold
+from .naming import canonical
 from .outcome import Came, Outcome
 from .session import Session, attempts
 
@@ -40,6 +41,7 @@ def change(session: Session, wish: Wish, decide: Callable[[Record], Change]) -> 
     """
     for _ in attempts():
         record = current(session.installation.memory, wish.memory)
+        record = record.renamed(canonical(session, record.stored.namespace))
         done = _done_before(session, wish, record)
         if done is not None:
             return done
@@ -68,9 +70,10 @@ def refuse_protected(record: Record) -> None:
         raise Refused(f"The memory {record.id} is protected: nothing changes it. Run `tallystick protect --off` first.")
 
 
-def held_tags(index_key: bytes, stored: Stored) -> tuple[bytes, ...]:
-    """The claims of a memory while it is current: on its text, and on its key."""
-    return tuple(tag for tag in (content_tag(index_key, stored), key_tag(index_key, stored)) if tag is not None)
+def held_tags(index_key: bytes, stored: Stored, namespace: str) -> tuple[bytes, ...]:
+    """The claims of a memory while it is current, in the namespace as it is called now: on its text, and on its key."""
+    named = stored if stored.namespace == namespace else stored.model_copy(update={"namespace": namespace})
+    return tuple(tag for tag in (content_tag(index_key, named), key_tag(index_key, named)) if tag is not None)
 
 
 def _append(session: Session, wish: Wish, record: Record, decided: Change) -> Outcome:
@@ -80,7 +83,8 @@ def _append(session: Session, wish: Wish, record: Record, decided: Change) -> Ou
     command = _command(session, wish, record)
     claims = tuple(Claim(tag, 0) for tag in (*decided.takes, *([command] if command else [])))
     releases = tuple(Release(tag, record.stream) for tag in decided.gives_up)
-    appended = log.append(Append((draft,), claims, releases))[0]
+    free = (renamed_tag(session.index_key, record.namespace),)
+    appended = log.append(Append((draft,), claims, releases, free=free))[0]
     return Outcome(decided.status, record.id, appended.position)
 
 
@@ -93,7 +97,7 @@ def _require_revision(wish: Wish, record: Record) -> None:
 
 
 def _command(session: Session, wish: Wish, record: Record) -> bytes | None:
-    return command_tag(session.index_key, record.namespace, wish.command_id)
+    return command_tag(session.index_key, record.stored.namespace, wish.command_id)
 
 
 def _done_before(session: Session, wish: Wish, record: Record) -> Outcome | None:

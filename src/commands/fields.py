@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Refused
+from ..events.instants import instant
 from ..events.kinds import MAX_TEXT_BYTES
-from .session import instant
 
 MAX_SEGMENTS = 8
 MAX_SEGMENT = 64
@@ -48,6 +48,8 @@ def check_text(text: str) -> None:
 
 def check_namespace(namespace: str) -> None:
     """Refuse a name that is not one to eight segments, of 1 to 64 visible characters each, between slashes."""
+    if not isinstance(namespace, str):
+        raise Refused(f"The namespace {namespace!r} is not a text. Give a str, such as org/acme/user:ana.")
     segments = namespace.split("/")
     fits = len(segments) <= MAX_SEGMENTS and all(_is_segment(segment) for segment in segments)
     if not fits or not unicodedata.is_normalized("NFC", namespace):

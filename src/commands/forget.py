@@ -18,7 +18,7 @@ def forget(session: Session, wish: Wish, reason: str | None = None) -> Outcome:
             raise Refused(f"The memory {record.id} is forgotten already. Restore it first to forget it again.")
         refuse_protected(record)
         event = session.event(Forgotten, reason=reason)
-        return Change("forgotten", event, gives_up=held_tags(session.index_key, record.stored))
+        return Change("forgotten", event, gives_up=held_tags(session.index_key, record.stored, record.namespace))
 
     return change(session, wish, decide)
 
@@ -32,6 +32,6 @@ def restore(session: Session, wish: Wish, reason: str | None = None) -> Outcome:
         if record.superseded_by is not None:
             raise Refused(f"The memory {record.id} was superseded by {record.superseded_by.hex()}. Recall that one.")
         event = session.event(Restored, reason=reason)
-        return Change("restored", event, takes=held_tags(session.index_key, record.stored))
+        return Change("restored", event, takes=held_tags(session.index_key, record.stored, record.namespace))
 
     return change(session, wish, decide)

@@ -41,7 +41,7 @@ def revise(session: Session, wish: Wish, fields: Mapping[str, Any], pinned: Pinn
             require_room(record, asked.text, pinned)
         event = _what_differs(record, asked)
         revised = record.stored.model_copy(update=revision_of(record.stored, event))
-        before, after = (held_tags(session.index_key, stored) for stored in (record.stored, revised))
+        before, after = (held_tags(session.index_key, each, record.namespace) for each in (record.stored, revised))
         return Change(
             "revised",
             event,

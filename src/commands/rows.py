@@ -10,10 +10,11 @@ from pydantic import ValidationError
 
 from ..errors import Refused
 from ..events.canonical import NotCanonical
+from ..events.instants import instant
 from ..events.kinds import Event, Named, Revised, Stored, Told
 from ..events.portable import HASHES, LIFE, MAX_ROW_BYTES, REFERENCES, VERSION, Began, telling
 from .fields import check_namespace, check_text, given
-from .session import explanation, instant
+from .session import explanation
 
 CHUNK = 1 << 20
 LOG_BYTES, STREAM_BYTES = 32, 16

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -15,7 +14,6 @@ from ..events.kinds import Event
 
 PATIENCE_SECONDS = 10.0
 WORD = "It is one word of small letters, digits, - and _, beginning with a letter, 32 at most"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Kind = TypeVar("Kind", bound=Event)
 
@@ -59,22 +57,6 @@ def attempts() -> Iterator[int]:
     while time.monotonic() - began < PATIENCE_SECONDS:
         yield number
         number += 1
-
-
-def instant(value: datetime | str | None, field: str) -> int | None:
-    """A point in time as microseconds since 1970 (UTC). Raises Refused for one without a time zone."""
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-        zone = moment.tzinfo
-        return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1) if zone else _refuse_naive(moment, field)
-    except (ValueError, AttributeError, TypeError, OverflowError) as error:
-        raise Refused(f"{field}: {value!r} is not a time. Write it as 2026-05-08T13:56:00Z.") from error
-
-
-def _refuse_naive(moment: datetime, field: str) -> int:
-    raise Refused(f"{field}: {moment} has no time zone. Add one: 2026-05-08T13:56:00Z or +02:00.")
 
 
 def explanation(error: ValidationError) -> str:

@@ -12,6 +12,7 @@ from ..events.kinds import Source, Stored
 from .batch import Batch, Row
 from .echo import Echoes
 from .fields import check_namespace, check_text, given
+from .naming import canonical
 from .outcome import Outcome, refused
 from .session import Session, attempts
 
@@ -70,8 +71,9 @@ def store_many(session: Session, wishes: Sequence[Stored], echoes: Echoes) -> li
     Writers that claim the same text, key or command id are put in order by the log: one holds it, the others
     are told, and decide again.
     """
-    rows = [Row.of(session, stored, echoes.find(stored)) for stored in wishes]
     for _ in attempts():
+        names = {name: canonical(session, name) for name in {wish.namespace for wish in wishes}}
+        rows = [Row.of(session, wish, names[wish.namespace], echoes) for wish in wishes]
         try:
             return Batch(session, rows).append()
         except (Claimed, RevisionConflict):

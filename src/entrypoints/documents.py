@@ -10,19 +10,24 @@ from .output import instant
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..answers import Context, Listing, Recall
     from ..commands.arrive import Arrivals
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..commands.recover import Recovery
+    from ..commands.rename import Renamed
     from ..events.kinds import Event
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
-    from ..memory import Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
+    from ..queries.blame import Blame
     from ..queries.key_list import KeyList
+    from ..queries.namespaces import Namespace
+    from ..queries.sql import Rows
     from ..queries.status import Status
+    from ..queries.trail import Receipt
     from ..queries.verify import Report
     from ..queries.why import Because, Why
     from .git_history import Imported
@@ -108,6 +113,21 @@ def recalled(recall: Recall) -> dict[str, Any]:
     return {"hits": hits, "receipt": recall.receipt, "degraded": list(recall.degraded)}
 
 
+def context(found: Context) -> dict[str, Any]:
+    """The hits of a recall for a prompt."""
+    return {"text": found.text, "tokens": found.tokens, "left_out": found.left_out, "receipt": found.receipt}
+
+
+def listed(listing: Listing) -> dict[str, Any]:
+    """One page of a search, and how to go on."""
+    return {
+        "memories": [record(found) for found in listing],
+        "total": listing.total,
+        "cursor": listing.cursor,
+        "receipt": listing.receipt,
+    }
+
+
 def event(logged: LoggedEvent) -> dict[str, Any]:
     """One event: where it stands, who signed it, and its body as it was signed."""
     header = logged.header
@@ -148,6 +168,11 @@ def history(events: Sequence[LoggedEvent]) -> dict[str, Any]:
     return {"id": events[0].header.stream, "events": [event(logged) for logged in events]}
 
 
+def blamed(found: Sequence[Blame]) -> dict[str, Any]:
+    """Who wrote each field of a memory."""
+    return {"fields": [{**each._asdict(), "at": instant(each.at)} for each in found]}
+
+
 def explained(why: Why) -> dict[str, Any]:
     """A recall as it is on record, with the events behind each hit."""
     recalled = why.recalled
@@ -164,6 +189,9 @@ def explained(why: Why) -> dict[str, Any]:
         "log_root": recalled.log_root,
         "pipeline": recalled.pipeline,
         "degraded": list(recalled.degraded),
+        "verb": recalled.verb,
+        "filters": recalled.filters,
+        "context_sha256": None if why.context is None else why.context.sha256,
         "hits": [_because(hit) for hit in why.hits],
     }
 
@@ -177,9 +205,39 @@ def _because(hit: Because) -> dict[str, Any]:
     }
 
 
+def namespaces(found: Sequence[Namespace]) -> dict[str, Any]:
+    """Every namespace, with times in ISO 8601."""
+    return {
+        "namespaces": [
+            {**each._asdict(), "written_at": instant(each.written_at), "read_at": instant(each.read_at)}
+            for each in found
+        ]
+    }
+
+
+def renamed(found: Renamed) -> dict[str, Any]:
+    """What came of a rename."""
+    return found._asdict()
+
+
 def log(rows: Sequence[AuditRow]) -> dict[str, Any]:
     """The newest events of both logs."""
-    return {"events": [{**row._asdict(), "at": instant(row.at)} for row in rows]}
+    return {"events": [audit_row(row) for row in rows]}
+
+
+def audit_row(row: AuditRow) -> dict[str, Any]:
+    """One event without its text."""
+    return {**row._asdict(), "at": instant(row.at)}
+
+
+def selected(found: Rows) -> dict[str, Any]:
+    """The answer to a statement in SQL."""
+    return {"columns": list(found.columns), "rows": [list(row) for row in found.rows]}
+
+
+def receipts(found: Sequence[Receipt]) -> dict[str, Any]:
+    """What was read."""
+    return {"receipts": [{**each._asdict(), "at": instant(each.at)} for each in found]}
 
 
 def status(found: Status) -> dict[str, Any]:

@@ -84,9 +84,9 @@ def minute(microseconds: int) -> str:
     return f"{_EPOCH + timedelta(microseconds=microseconds):%Y-%m-%d %H:%M}"
 
 
-def print_document(document: Mapping[str, Any]) -> None:
-    """Print one JSON document, in ASCII. Bytes are written as hexadecimal digits."""
-    print(json.dumps(document, indent=2, default=_as_json))
+def print_document(document: Mapping[str, Any], *, lines: bool = True) -> None:
+    """Print one JSON document, in ASCII, over many lines or on one. Bytes are written as hexadecimal digits."""
+    print(json.dumps(document, indent=2 if lines else None, default=_as_json))
 
 
 class Bar:

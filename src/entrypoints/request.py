@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,7 @@ class Request:
             namespace=namespace or settings.namespace,
             actor=settings.actor,
             keys=settings.keys,
+            audit=settings.audit,
             model=model or settings.model,
             create=False,
             read_only=self.read_only,
@@ -156,3 +158,14 @@ class Request:
             print_document(document(result))
         else:
             table(Screen(), result)
+
+    def tell(
+        self, result: Result, document: Callable[[Result], Mapping[str, Any]], line: Callable[[Screen, Result], None]
+    ) -> None:
+        """Print one of many results at once: a JSON document on one line where that was asked for, else a line."""
+        self.bar.close()
+        if self.as_json:
+            print_document(document(result), lines=False)
+        else:
+            line(Screen(), result)
+        sys.stdout.flush()

@@ -11,19 +11,24 @@ from .output import Column, Screen, instant, minute, short
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..answers import Context, Listing, Recall
     from ..commands.arrive import Arrivals
     from ..commands.back_up_keys import KeyBackup, RestoredKeys
     from ..commands.outcome import Outcome
     from ..commands.rebuild import Rebuilt
     from ..commands.recover import Recovery
+    from ..commands.rename import Renamed
     from ..events.kinds import Event
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
-    from ..memory import Recall
     from ..projections.audit import AuditRow
     from ..projections.record import Record
+    from ..queries.blame import Blame
     from ..queries.key_list import KeyList
+    from ..queries.namespaces import Namespace
+    from ..queries.sql import Rows
     from ..queries.status import Status
+    from ..queries.trail import Receipt
     from ..queries.verify import Report
     from ..queries.why import Why
     from .git_history import Imported
@@ -117,6 +122,20 @@ def recalled(screen: Screen, recall: Recall) -> None:
     screen.facts({"receipt": recall.receipt or "none", "degraded": "; ".join(recall.degraded)})
 
 
+def context(screen: Screen, found: Context) -> None:
+    """The hits of a recall for a prompt, and nothing else."""
+    screen.say(found.text.removesuffix("\n"))
+
+
+def listed(screen: Screen, listing: Listing) -> None:
+    """One page of a search; how many there are, and the cursor of the next page."""
+    rows = [(short(found.id), found.status, _when(found), found.stored.kind, found.text) for found in listing]
+    columns = (Column("id"), Column("status"), Column("when (UTC)"), Column("kind"), Column("text", wide=True))
+    screen.table(columns, rows)
+    screen.say()
+    screen.facts({"total": str(listing.total), "next page": listing.cursor or "", "receipt": listing.receipt or ""})
+
+
 def record(screen: Screen, found: Record) -> None:
     """One memory: its fields, then its text."""
     stored = found.stored
@@ -170,6 +189,24 @@ def history(screen: Screen, events: Sequence[LoggedEvent]) -> None:
     screen.table(columns, [_event_row(logged) for logged in events])
 
 
+def blamed(screen: Screen, found: Sequence[Blame]) -> None:
+    """Who wrote each field of a memory."""
+    columns = (
+        Column("field"),
+        Column("revision", right=True),
+        Column("when (UTC)"),
+        Column("event"),
+        Column("claimed by"),
+        Column("signed by"),
+        Column("value", wide=True),
+    )
+    rows = [
+        (b.field, str(b.revision), minute(b.at), b.kind, b.actor, b.signed_by.hex(), _value(b.field, b.value))
+        for b in found
+    ]
+    screen.table(columns, rows)
+
+
 def explained(screen: Screen, why: Why) -> None:
     """A recall as it is on record; each hit with its scores; the events behind each hit."""
     recalled = why.recalled
@@ -182,6 +219,7 @@ def explained(screen: Screen, why: Why) -> None:
             "answered from": f"{recalled.log_size} entries, root {recalled.log_root.hex()}",
             "namespaces": " ".join(recalled.namespaces),
             "ranking": recalled.pipeline,
+            "context": f"SHA-256 {why.context.sha256.hex()}" if why.context else "",
             "degraded": "; ".join(recalled.degraded),
         }
     )
@@ -201,6 +239,33 @@ def explained(screen: Screen, why: Why) -> None:
         history(screen, hit.events)
 
 
+def namespaces(screen: Screen, found: Sequence[Namespace]) -> None:
+    """Every namespace, how much is in it, and when it was last used."""
+    if not found:
+        screen.say("There is no memory yet. `tallystick store` makes the first.")
+        return
+    columns = (
+        Column("namespace", wide=True),
+        Column("current", right=True),
+        Column("memories", right=True),
+        Column("written (UTC)"),
+        Column("read (UTC)"),
+        Column("called before"),
+    )
+    rows = [
+        (n.name, str(n.current), str(n.memories), minute(n.written_at), _minute(n.read_at), " ".join(n.aliases))
+        for n in found
+    ]
+    screen.table(columns, rows)
+
+
+def renamed(screen: Screen, found: Renamed) -> None:
+    """What came of a rename."""
+    screen.say(f"{found.old} is called {found.new} now: {found.moved} current memories moved")
+    for older in found.superseded:
+        screen.say(f"  superseded {older}: the newer one stays")
+
+
 def log(screen: Screen, rows: Sequence[AuditRow]) -> None:
     """The newest events of both logs, newest first."""
     columns = (
@@ -212,11 +277,28 @@ def log(screen: Screen, rows: Sequence[AuditRow]) -> None:
         Column("claimed by", spare=1),
         Column("namespace", wide=True),
     )
-    cells = [
-        (minute(row.at), row.log, str(row.position), row.kind, short(row.stream), row.actor, row.namespace)
-        for row in rows
-    ]
-    screen.table(columns, cells)
+    screen.table(columns, [_audit_cells(row) for row in rows])
+
+
+def audit_row(screen: Screen, row: AuditRow) -> None:
+    """One event, on a line of its own."""
+    screen.say("  ".join(cell for cell in _audit_cells(row) if cell))
+
+
+def selected(screen: Screen, found: Rows) -> None:
+    """The answer to a statement in SQL."""
+    columns = [Column(name, wide=n == len(found.columns) - 1) for n, name in enumerate(found.columns)]
+    screen.table(columns, [[_cell(value) for value in row] for row in found.rows])
+
+
+def receipts(screen: Screen, found: Sequence[Receipt]) -> None:
+    """What was read, newest first."""
+    columns = (
+        Column("receipt"), Column("when (UTC)"), Column("verb"), Column("claimed by"), Column("memories", right=True),
+        Column("question", wide=True),
+    )  # fmt: skip
+    rows = [(r.receipt, minute(r.at), r.verb, r.actor, str(len(r.memories)), r.query or r.of or "") for r in found]
+    screen.table(columns, rows)
 
 
 def status(screen: Screen, found: Status) -> None:
@@ -421,6 +503,30 @@ def _said(name: str, value: object) -> str:
         return "on" if value else "off"
     listed = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return f"{name.replace('_', ' ')} {listed}"
+
+
+def _audit_cells(row: AuditRow) -> tuple[str, ...]:
+    return (minute(row.at), row.log, str(row.position), row.kind, short(row.stream), row.actor, row.namespace)
+
+
+def _minute(microseconds: int | None) -> str:
+    return "" if microseconds is None else minute(microseconds)
+
+
+def _value(field: str, value: object) -> str:
+    if value is None:
+        return "-"
+    if field in ("occurred_at", "valid_from", "expires_at") and isinstance(value, int):
+        return instant(value) or ""
+    if isinstance(value, tuple):
+        return ", ".join(each.hex() if isinstance(each, bytes) else str(each) for each in value)
+    return str(value)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _when(found: Record) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..errors import Claimed
+from ..errors import Claimed, RevisionConflict
 from .driver import rows_in
 from .kinds import Stored
 
@@ -29,6 +29,14 @@ class Release(NamedTuple):
     """A tag that a stream gives up, where it holds it."""
 
     tag: bytes
+    holder: bytes
+
+
+class Move(NamedTuple):
+    """A tag that its holder gives up for another one, which it then holds as long as it has held the first."""
+
+    tag: bytes
+    to: bytes
     holder: bytes
 
 
@@ -78,6 +86,11 @@ def command_tag(index_key: bytes, namespace: str, command_id: str | None) -> byt
     return None if command_id is None else claim_tag(index_key, namespace, "command", command_id)
 
 
+def renamed_tag(index_key: bytes, namespace: str) -> bytes:
+    """The claim on a namespace's name by the rename that made it an old one. Free while the name is the one in use."""
+    return claim_tag(index_key, namespace, "renamed")
+
+
 def holders_of(cursor: Any, tags: Sequence[bytes]) -> dict[bytes, Holder]:
     """Who holds these tags; free ones are left out."""
     held = "SELECT tag, entry.stream, claim.place FROM claim JOIN entry USING (place) WHERE tag IN ({})"
@@ -102,3 +115,19 @@ def settle(cursor: Any, releases: Sequence[Release], claims: Sequence[tuple[Clai
     cursor.executemany(
         "INSERT OR REPLACE INTO claim VALUES (?, ?)", [(claim.tag, holder.place) for claim, holder in claims]
     )
+
+
+def moved(cursor: Any, moves: Sequence[Move]) -> tuple[list[Release], list[tuple[Claim, Holder]]]:
+    """What settles these moves: tags that are held by who moves them are given up, and the others taken instead."""
+    held = holders_of(cursor, [given.tag for given in moves])
+    given = [each for each in moves if each.tag in held and held[each.tag].stream == each.holder]
+    return (
+        [Release(each.tag, each.holder) for each in given],
+        [(Claim(each.to, 0), held[each.tag]) for each in given],
+    )
+
+
+def require_free(cursor: Any, tags: Sequence[bytes]) -> None:
+    """Raise RevisionConflict where one of these names of namespaces is one no more."""
+    if tags and holders_of(cursor, tags):
+        raise RevisionConflict("The namespace has been renamed since it was looked up. Repeat the command.")

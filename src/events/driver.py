@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import local
@@ -47,6 +48,9 @@ _UNWRITABLE = {
 # Our statements are fixed, so SQLITE_ERROR (1) means that the schema they name is not there.
 _DAMAGED = {1, 11, 20, 24, 26}
 
+
+_FORBIDDEN = {"load_extension", "sqlcipher_export", "readfile", "writefile", "edit", "fts3_tokenizer"}
+"""Functions that reach beyond the database."""
 
 _CONNECTIONS: WeakSet[Connection] = WeakSet()
 _INHERITED: set[tuple[int, int]] = set()
@@ -261,6 +265,49 @@ class Datastore(stock.SQLiteDatastore):
                 connection.set_durable(self.file.durable if durable is None else durable)  # type: ignore[attr-defined]
             with connection.transaction(commit=commit) as cursor:
                 yield cursor
+
+
+class Scratch:
+    """A database of its own in memory: filled, then only read, within limits."""
+
+    def __init__(self) -> None:
+        self._connection = dbapi2.connect(":memory:", isolation_level=None)
+        self._connection.execute("PRAGMA temp_store=MEMORY")
+
+    def execute(self, statement: str) -> None:
+        """Run a statement of ours."""
+        self._connection.execute(statement)
+
+    def fill(self, table: str, columns: int, rows: Iterable[Sequence[Any]]) -> None:
+        """Put rows into a table."""
+        self._connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})", rows)
+
+    def select(
+        self, statement: str, parameters: tuple[Any, ...], seconds: float, limit: int
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """The columns and the first rows of a statement of a stranger. It can read, and is interrupted in time.
+
+        Raises one of the driver's errors for a statement that does anything else. From then on nothing else can run.
+        """
+        deadline = time.monotonic() + seconds
+        self._connection.set_authorizer(_may_only_read)
+        self._connection.set_progress_handler(lambda: time.monotonic() > deadline, 1000)
+        try:
+            cursor = self._connection.execute(statement, parameters)
+            columns = tuple(column[0] for column in cursor.description or ())
+            return columns, cursor.fetchmany(limit)
+        except (dbapi2.Warning, UnicodeEncodeError, OverflowError, MemoryError) as error:
+            raise dbapi2.ProgrammingError(str(error)) from error
+
+    def close(self) -> None:
+        """Throw it away."""
+        self._connection.close()
+
+
+def _may_only_read(action: int, one: str | None, two: str | None, *_: str | None) -> int:
+    reads = action in (dbapi2.SQLITE_SELECT, dbapi2.SQLITE_READ, dbapi2.SQLITE_RECURSIVE)
+    calls = action == dbapi2.SQLITE_FUNCTION and two not in _FORBIDDEN
+    return int(dbapi2.SQLITE_OK if reads or calls else dbapi2.SQLITE_DENY)
 
 
 def rows_in(cursor: Any, statement: str, values: Sequence[Any], *before: Any) -> Iterator[tuple[Any, ...]]:

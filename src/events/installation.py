@@ -62,6 +62,7 @@ class Installation:
     def __init__(self, path: Path, opening: Opening) -> None:
         self.path = path
         self.store = opening.store
+        self._root = opening.root
         self.derived = path  # where views and vectors lie
         self.keys = opening.keys
         self.read_only = opening.read_only
@@ -196,6 +197,37 @@ class Installation:
             log.follow()
         self.checked = "new" if trusted else "structure"
         self.unmarked = not marked.frontiers and any(log.tip.size > 1 for log in self.logs)
+
+    def at(self, position: int) -> Self:
+        """The same store as it was when the memory log ended with a position: read only, verified up to there.
+
+        Of the access log, what was there before the next event of the memory log. Raises NotFound for a position that
+        the log has not, LogDamaged.
+        """
+        if type(position) is not int or position < 0 or position >= self.memory.follow().size:
+            raise NotFound(f"The memory log has no position {position!r}. Give one below {self.memory.tip.size}.")
+        past = type(self)(self.path, Opening(self.store, self.keys, self._root, True, marked=False))
+        try:
+            past.access.recorder.end_at(self._access_before(position + 1))
+            past._verify_before(position + 1)
+        except BaseException:
+            past.abandon()
+            raise
+        return past
+
+    def _access_before(self, position: int) -> int:
+        """How many events the access log had when the memory log got this position."""
+        low, high = 1, self.access.follow().size
+        if position >= self.memory.tip.size:
+            return high
+        end = self.memory.event_at(position).header.time
+        while low < high:
+            middle = (low + high) // 2
+            if self.access.event_at(middle).header.time < end:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def _verify_before(self, until: int) -> None:
         """Verify the memory log up to a position, and the access log as far as it goes; serve that and no more."""

@@ -324,16 +324,18 @@ class Hit(BaseModel):
 
 
 class Recalled(Event):
-    """A question was answered, in the access log.
+    """A question was answered, or memories were listed by filters (`verb` says which), in the access log.
 
     `log_size` and `log_root` name the state of the memory log it was answered from, `pipeline` the
-    fingerprint of the ranking, `degraded` what was missing.
+    fingerprint of the ranking, `degraded` what was missing. `filters` are those that were given, by name.
     """
 
     KIND: ClassVar[str] = "memory.recalled"
 
+    verb: Word = "recall"
     query: str
     namespaces: tuple[Name, ...]
+    filters: dict[str, JsonValue] = {}
     limit: Annotated[int, Field(ge=1)]
     hits: tuple[Hit, ...]
     stages: tuple[Word, ...]
@@ -361,6 +363,22 @@ class Used(Event):
 
     receipt: StreamId
     memories: Annotated[tuple[StreamId, ...], Field(min_length=1)]
+
+
+class Rendered(Event):
+    """The hits of a recall were rendered for a prompt, in the access log: `receipt` is the recall's.
+
+    `memories` are those that stand in it, pinned ones first; `sha256` is the hash of what was handed out, as UTF-8.
+    """
+
+    KIND: ClassVar[str] = "memory.rendered"
+
+    receipt: StreamId
+    memories: tuple[StreamId, ...]
+    max_tokens: Annotated[int, Field(ge=1)]
+    sha256: Hash
+    log_size: Annotated[int, Field(ge=0)]
+    log_root: Hash
 
 
 class Exported(Event):
@@ -396,6 +414,7 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
         SnapshotTaken,
         Recovered,
         Recalled,
+        Rendered,
         Used,
         Read,
         Exported,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from eventsourcing.persistence import IntegrityError
 
-from ..errors import KeysMissing, LogDamaged, NotFound
-from .claims import PLACES, Claim, Holder, Release, holders_of, settle
+from ..errors import KeysMissing, LogDamaged, NotFound, RevisionConflict
+from .claims import PLACES, Claim, Holder, Move, Release, holders_of, moved, require_free, settle
 from .commit import GroupCommit
 from .driver import Datastore
 from .entries import START, Entry, Identity, Tip
@@ -25,11 +25,17 @@ PAGE = 500
 
 
 class Append(NamedTuple):
-    """What one command asks to happen: drafts, what they claim and what they give up, all or nothing."""
+    """What one command asks to happen: drafts, what they claim, give up and hold under another tag, all or nothing.
+
+    It happens only while the tags in `free` are held by nobody, and the log has this size, where one is given.
+    """
 
     drafts: tuple[Draft, ...]
     claims: tuple[Claim, ...] = ()
     releases: tuple[Release, ...] = ()
+    moves: tuple[Move, ...] = ()
+    free: tuple[bytes, ...] = ()
+    size: int | None = None
 
 
 class Appended(NamedTuple):
@@ -115,14 +121,19 @@ class Log:
                 self._vault.forget(draft.stream)
 
     def _append(self, cursor: Any, sealed: list[SealedEvent], request: Append) -> Sequence[int]:
+        require_free(cursor, request.free)
+        if request.size not in (None, self.recorder.size(cursor)):
+            raise RevisionConflict("The log has grown since the command was decided on. Repeat the command.")
         try:
             positions = self.recorder.insert_within(cursor, sealed)
         except self._datastore.driver_errors as error:
             raise self._index_damaged(error) from error
         base = self.recorder.identity.number * PLACES
         holders = [Holder(request.drafts[c.draft].stream, base + positions[c.draft]) for c in request.claims]
-        if request.releases or request.claims:
-            settle(cursor, request.releases, list(zip(request.claims, holders, strict=True)))
+        given_up, taken = moved(cursor, request.moves)
+        releases, claims = [*request.releases, *given_up], [*zip(request.claims, holders, strict=True), *taken]
+        if releases or claims:
+            settle(cursor, releases, claims)
         return positions
 
     def _index_damaged(self, error: BaseException) -> BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events.kinds import Read, Recalled
+from ..events.kinds import Read, Recalled, Rendered
 from ..events.mapper import LoggedEvent
 from .view import Page, digest_of
 
@@ -15,7 +15,7 @@ class Access:
     """One row for each memory that an answer held, with the receipt of that answer."""
 
     name = "access"
-    version = 1
+    version = 2
     schema = (
         "CREATE TABLE access (memory BLOB NOT NULL, position INTEGER NOT NULL, rank INTEGER NOT NULL, "
         "receipt BLOB NOT NULL, verb TEXT NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL, "
@@ -44,11 +44,20 @@ def use_of(cursor: Any, memory: bytes) -> tuple[int, int | None]:
     return row[0], row[1]
 
 
+def last_by_namespace(cursor: Any) -> list[tuple[str, int]]:
+    """Each namespace as it was named in storing, and when a memory of it was last handed out (microseconds)."""
+    return list(
+        cursor.execute("SELECT namespace, max(at) FROM access JOIN memories ON stream = memory GROUP BY namespace")
+    )
+
+
 def _rows(logged: LoggedEvent) -> list[tuple[Any, ...]]:
     event, header = logged.event, logged.header
     tail = (event.actor, event.recorded_at)
     if isinstance(event, Recalled):
-        return [(hit.memory, header.position, n, header.id, "recall", *tail) for n, hit in enumerate(event.hits, 1)]
+        return [(hit.memory, header.position, n, header.id, event.verb, *tail) for n, hit in enumerate(event.hits, 1)]
+    if isinstance(event, Rendered):
+        return [(memory, header.position, n, header.id, "context", *tail) for n, memory in enumerate(event.memories, 1)]
     if isinstance(event, Read):
         return [(event.memory, header.position, 1, header.id, event.verb, *tail)]
     return []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..events.kinds import Imported, Recalled, Stored
+from ..events.kinds import Imported, NamespaceRenamed, Recalled, Stored
 from ..events.mapper import LoggedEvent
+from .condition import Condition
 from .view import Page, digest_of
 
 _ALL = "log, position, id, kind, stream, revision, actor, at, namespace"
@@ -29,7 +31,7 @@ class Audit:
     """One row for each event."""
 
     name = "audit"
-    version = 1
+    version = 2
     schema = (
         "CREATE TABLE audit (log TEXT NOT NULL, position INTEGER NOT NULL, id BLOB NOT NULL, kind TEXT NOT NULL, "
         "stream BLOB NOT NULL, revision INTEGER NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL, "
@@ -51,10 +53,27 @@ class Audit:
         return digest_of(cursor.execute(f"SELECT {_ALL} FROM audit ORDER BY log, position"))
 
 
-def latest(cursor: Any, limit: int) -> list[AuditRow]:
-    """The newest events of both logs, newest first."""
-    rows = cursor.execute(f"SELECT {_ALL} FROM audit ORDER BY at DESC, log, position DESC LIMIT ?", (limit,))
+def newest(cursor: Any, condition: Condition) -> Iterator[AuditRow]:
+    """The events of both logs that fulfil a condition, newest first."""
+    rows = cursor.execute(
+        f"SELECT {_ALL} FROM audit WHERE {condition.sql} ORDER BY at DESC, log, position DESC", condition.parameters
+    )
+    return (AuditRow(*row) for row in rows)
+
+
+def after(cursor: Any, condition: Condition, positions: Mapping[str, int]) -> list[AuditRow]:
+    """The events that fulfil a condition and come after these positions of the logs, oldest first."""
+    later = " OR ".join("(log = ? AND position > ?)" for _ in positions)
+    rows = cursor.execute(
+        f"SELECT {_ALL} FROM audit WHERE {condition.sql} AND ({later}) ORDER BY at, log DESC, position",
+        (*condition.parameters, *(value for each in positions.items() for value in each)),
+    )
     return [AuditRow(*row) for row in rows]
+
+
+def ends(cursor: Any) -> dict[str, int]:
+    """The position of the last event of each log."""
+    return dict(cursor.execute("SELECT log, max(position) FROM audit GROUP BY log").fetchall())
 
 
 def _row(log: str, logged: LoggedEvent) -> AuditRow:
@@ -62,6 +81,8 @@ def _row(log: str, logged: LoggedEvent) -> AuditRow:
     namespace = event.namespace if isinstance(event, Stored | Imported) else ""
     if isinstance(event, Recalled):
         namespace = " ".join(event.namespaces)
+    if isinstance(event, NamespaceRenamed):
+        namespace = f"{event.old} {event.new}"
     return AuditRow(
         log, header.position, header.id, header.kind, header.stream, header.revision, event.actor, event.recorded_at,
         namespace,

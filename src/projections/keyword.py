@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .condition import Condition
 from .memories import neighbours
 from .record import Record
 from .tokens import tokens
@@ -53,11 +54,11 @@ class Keyword:
 
 
 def search(
-    cursor: Any, words: Sequence[str], namespaces: Sequence[str], now: int, limit: int
+    cursor: Any, words: Sequence[str], namespaces: Sequence[str], condition: Condition, limit: int
 ) -> list[tuple[int, float]]:
     """The best memories of these namespaces that hold any of the words: (number, BM25 score), best first.
 
-    What has expired by `now` (microseconds) is left out before the best are picked. BM25 as SQLite FTS5 computes it
+    What does not fulfil the condition is left out before the best are picked. BM25 as SQLite FTS5 computes it
     (k1 = 1.2, b = 0.75), own text weighing 3, the turn before it 2, the one after it and tags 1, with its sign
     turned. Words must come from `query_tokens`; no text of a user is read as query syntax.
     """
@@ -68,8 +69,8 @@ def search(
     rows = cursor.execute(
         f"SELECT keyword.rowid, -bm25(keyword, {WEIGHTS}, 0.0) AS score "
         "FROM keyword JOIN memories ON memories.number = keyword.rowid "
-        "WHERE keyword MATCH ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY score DESC, number LIMIT ?",
-        (f"(namespace : ({within})) AND ({{own previous next tags}} : ({asked}))", now, limit),
+        f"WHERE keyword MATCH ? AND {condition.sql} ORDER BY score DESC, number LIMIT ?",
+        (f"(namespace : ({within})) AND ({{own previous next tags}} : ({asked}))", *condition.parameters, limit),
     )
     return [(number, score) for number, score in rows]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..events.kinds import Stored
+from .condition import Condition
 from .record import Record
 from .view import Page, digest_of
 
@@ -14,13 +15,15 @@ _COLUMNS = (
     "number", "stream", "namespace", "status", "kind", "source", "actor", "author", "subject", "key", "tags",
     "importance", "confidence", "thread", "place", "occurred_at", "recorded_at", "valid_from", "expires_at",
     "label", "trust", "revision", "position", "text_position", "reinforced", "superseded_by", "turn", "revised_at",
-    "protected", "pinned",
+    "protected", "pinned", "metadata",
 )  # fmt: skip
 UNPLACED = 2**53
 _NEIGHBOUR = (
     "SELECT number FROM memories WHERE namespace = ? AND thread = ? AND turn IS NOT NULL AND (turn, number) {} (?, ?) "
     "AND status = 'current' ORDER BY turn {}, number {} LIMIT 1"
 )
+WITHIN = "memories.namespace IN (SELECT value FROM json_each(?))"
+"""The row is of one of the namespaces, given as JSON: any number of them."""
 _BEFORE, _AFTER = _NEIGHBOUR.format("<", "DESC", "DESC"), _NEIGHBOUR.format(">", "ASC", "ASC")
 REVISION = _COLUMNS.index("revision")
 _ALL = ", ".join(_COLUMNS)
@@ -30,7 +33,7 @@ class Memories:
     """The rows that recall filters by, and the positions that lead to each memory's events."""
 
     name = "memories"
-    version = 2
+    version = 3
     schema = (
         "CREATE TABLE memories (number INTEGER PRIMARY KEY, stream BLOB NOT NULL UNIQUE, namespace TEXT NOT NULL, "
         "status TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, actor TEXT NOT NULL, author TEXT, "
@@ -38,7 +41,7 @@ class Memories:
         "place INTEGER, occurred_at INTEGER, recorded_at INTEGER NOT NULL, valid_from INTEGER, expires_at INTEGER, "
         "label TEXT, trust TEXT, revision INTEGER NOT NULL, position INTEGER NOT NULL, "
         "text_position INTEGER NOT NULL, reinforced INTEGER NOT NULL, superseded_by BLOB, turn INTEGER, "
-        "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL) STRICT",
+        "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL, metadata TEXT NOT NULL) STRICT",
         "CREATE INDEX memories_namespace ON memories (namespace, status)",
         "CREATE INDEX memories_turn ON memories (namespace, thread, turn, number) WHERE turn IS NOT NULL",
         "CREATE INDEX memories_pinned ON memories (namespace) WHERE pinned",
@@ -68,8 +71,27 @@ def row_of(number: int, record: Record) -> tuple[Any, ...]:
         json.dumps(s.tags, ensure_ascii=False), s.importance, s.confidence, s.thread, s.place, s.occurred_at,
         s.recorded_at, s.valid_from, s.expires_at, s.label, s.trust, record.revision, record.position,
         record.text_position, record.reinforced, record.superseded_by, _turn(number, s), record.revised_at,
-        int(record.protected), int(record.pinned),
+        int(record.protected), int(record.pinned), flat(s.metadata),
     )  # fmt: skip
+
+
+def flat(metadata: Mapping[str, Any]) -> str:
+    """What can be filtered on: by name, `a.b` for what is inside another, every text, number and flag there is."""
+    found: dict[str, list[Any]] = {}
+
+    def take(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for inner, each in value.items():
+                take(f"{name}.{inner}", each)
+        elif isinstance(value, list | tuple):
+            for each in value:
+                take(name, each)
+        else:
+            found.setdefault(name, []).append(value)
+
+    for name, value in metadata.items():
+        take(name, value)
+    return json.dumps(found, ensure_ascii=False, sort_keys=True)
 
 
 def _turn(number: int, stored: Stored) -> int | None:
@@ -88,13 +110,22 @@ def neighbours(cursor: Any, number: int) -> tuple[int | None, int | None]:
     return found[0] and found[0][0], found[1] and found[1][0]
 
 
-def pinned(cursor: Any, namespace: str) -> list[bytes]:
-    """The current memories of a namespace that are pinned, oldest first."""
+def pinned(cursor: Any, namespaces: Sequence[str]) -> list[bytes]:
+    """The current memories of these namespaces that are pinned, oldest first."""
     rows = cursor.execute(
-        "SELECT stream FROM memories WHERE namespace = ? AND pinned AND status = 'current' ORDER BY number",
-        (namespace,),
+        f"SELECT stream FROM memories WHERE {WITHIN} AND pinned AND status = 'current' ORDER BY number",
+        (json.dumps(namespaces),),
     )
     return [stream for (stream,) in rows]
+
+
+def current_in(cursor: Any, namespaces: Sequence[str]) -> dict[bytes, int]:
+    """The current memories of these namespaces, in order of numbers, and the revision each row was folded from."""
+    rows = cursor.execute(
+        f"SELECT stream, revision FROM memories WHERE {WITHIN} AND status = 'current' ORDER BY number",
+        (json.dumps(namespaces),),
+    )
+    return dict(rows.fetchall())
 
 
 def number_and_revision(cursor: Any, stream: bytes) -> tuple[int, int] | None:
@@ -121,15 +152,30 @@ def next_number(cursor: Any) -> int:
     return int(cursor.execute("SELECT coalesce(max(number), 0) + 1 FROM memories").fetchone()[0])
 
 
-def recallable(cursor: Any, namespaces: Sequence[str], now: int) -> list[int]:
-    """The numbers of the memories of these namespaces that are current and not expired at `now`, ascending."""
-    marks = ", ".join("?" * len(namespaces))
+def recallable(cursor: Any, namespaces: Sequence[str], condition: Condition) -> list[int]:
+    """The numbers of the current memories of these namespaces that fulfil a condition, ascending."""
     rows = cursor.execute(
-        f"SELECT number FROM memories WHERE namespace IN ({marks}) AND status = 'current' "
-        "AND (expires_at IS NULL OR expires_at > ?) ORDER BY number",
-        (*namespaces, now),
+        f"SELECT number FROM memories WHERE {WITHIN} AND status = 'current' AND {condition.sql} ORDER BY number",
+        (json.dumps(namespaces), *condition.parameters),
     )
     return [number for (number,) in rows]
+
+
+def count(cursor: Any, namespaces: Sequence[str], condition: Condition) -> int:
+    """How many memories of these namespaces fulfil a condition, whatever their status."""
+    asked = (json.dumps(namespaces), *condition.parameters)
+    return int(cursor.execute(f"SELECT count(*) FROM memories WHERE {WITHIN} AND {condition.sql}", asked).fetchone()[0])
+
+
+def sorted_rows(
+    cursor: Any, namespaces: Sequence[str], condition: Condition, order: str, limit: int
+) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """The first rows in this order that fulfil a condition, each with the values that it is sorted by."""
+    rows = cursor.execute(
+        f"SELECT {order}, {_ALL} FROM memories WHERE {WITHIN} AND {condition.sql} ORDER BY {order} LIMIT ?",
+        (json.dumps(namespaces), *condition.parameters, limit),
+    ).fetchall()
+    return [(row[: -len(_COLUMNS)], row[-len(_COLUMNS) :]) for row in rows]
 
 
 def rows_of(cursor: Any, numbers: Iterable[int]) -> Iterator[tuple[Any, ...]]:
@@ -158,9 +204,11 @@ def counts(cursor: Any) -> dict[str, int]:
     return dict(cursor.execute("SELECT status, count(*) FROM memories GROUP BY status ORDER BY status").fetchall())
 
 
-def namespaces(cursor: Any) -> dict[str, int]:
-    """How many current memories each namespace has."""
-    rows = cursor.execute(
-        "SELECT namespace, sum(status = 'current') FROM memories GROUP BY namespace ORDER BY namespace"
+def by_namespace(cursor: Any) -> list[tuple[str, int, int, int]]:
+    """Each namespace as it was named in storing: memories, current ones, and when one was last stored or revised."""
+    return list(
+        cursor.execute(
+            "SELECT namespace, count(*), sum(status = 'current'), max(coalesce(revised_at, recorded_at)) "
+            "FROM memories GROUP BY namespace ORDER BY namespace"
+        )
     )
-    return dict(rows.fetchall())

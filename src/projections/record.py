@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from ..events.instants import moment
 from ..events.kinds import (
     Event,
     Forgotten,
@@ -25,8 +26,6 @@ from ..events.mapper import LoggedEvent
 from ..events.portable import told
 
 Status = Literal["current", "forgotten", "superseded"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 REVISABLE = (
@@ -92,6 +91,7 @@ class Record:
     links: tuple[Link, ...] = ()
     provenance: Mapping[str, int] = field(default_factory=dict)
     imported: Arrival | None = None
+    renamed_to: str | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.id[:12]}, {self.status}, {self.text[:60]!r})"
@@ -108,8 +108,12 @@ class Record:
 
     @property
     def namespace(self) -> str:
-        """The namespace the memory belongs to."""
-        return self.stored.namespace
+        """The namespace the memory belongs to, by the name it has now; `stored` holds the one it had then."""
+        return self.renamed_to or self.stored.namespace
+
+    def renamed(self, namespace: str) -> Record:
+        """The same memory, its namespace having this name now."""
+        return self if namespace == self.namespace else replace(self, renamed_to=namespace)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -125,11 +129,6 @@ class Record:
     def occurred_at(self) -> datetime | None:
         """When what it tells happened, where that was said (UTC)."""
         return None if self.stored.occurred_at is None else moment(self.stored.occurred_at)
-
-
-def moment(microseconds: int) -> datetime:
-    """The instant of an event's time, in UTC."""
-    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def fold(events: Sequence[LoggedEvent], record: Record | None = None) -> Record | None:

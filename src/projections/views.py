@@ -20,6 +20,7 @@ from ..events.installation import Installation
 from ..events.log import Log
 from ..events.settings import read_setting, write_setting
 from .access import Access
+from .aliases import Aliases
 from .audit import Audit
 from .changes import changes_of, record_of
 from .keyword import Keyword
@@ -40,7 +41,7 @@ class Group(NamedTuple):
     views: tuple[View, ...]
 
 
-RECALL = Group("recall", ("memory",), (Memories(), Keyword(), Vector()))
+RECALL = Group("recall", ("memory",), (Memories(), Keyword(), Vector(), Aliases()))
 TRAIL = Group("trail", ("memory", "access"), (Access(), Audit()))
 GROUPS = (RECALL, TRAIL)
 ALL_VIEWS: tuple[View, ...] = RECALL.views + TRAIL.views
@@ -102,9 +103,10 @@ class Views(SQLiteTrackingRecorder):
         ways = {(self._folded.get(name, 0), None if upto is None else upto[name]) for name in tracked}
         return [following] if len(ways) == 1 else [(group,) for group in following]
 
-    def position(self, group: Group, log: str) -> int:
-        """The position of a log up to which a group is folded; genesis is 0."""
-        return self.max_tracking_id(f"{group.name}/{log}") or 0
+    def position(self, group: Group, log: str, cursor: Any = None) -> int:
+        """The position of a log up to which a group is folded, in a transaction if one is given; genesis is 0."""
+        name = f"{group.name}/{log}"
+        return (self.max_tracking_id(name) if cursor is None else self._max_tracking_id(name, cursor)) or 0
 
     def _follow(self, groups: tuple[Group, ...], log: Log, upto: Positions | None) -> int:
         tracked = [_tracked(group, log) for group in groups]

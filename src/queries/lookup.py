@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..errors import NotFound, Refused, ViewsDamaged
 from ..events.envelope import stream_of
 from ..events.kinds import Recovered
@@ -68,4 +71,19 @@ def get(log: Log, views: Views, memory: bytes) -> Record:
     record = fold(history(log, views, memory))
     if record is None:
         raise NotFound(f"{memory.hex()} is not a memory. Look for its id with `tallystick recall`.")
+    return record
+
+
+def hydrate(log: Log, row: Sequence[Any]) -> Record:
+    """The memory behind a row of the `memories` view, read and verified from the log, as it is now.
+
+    Raises ViewsDamaged where the row is not what its events say.
+    """
+    number, stream = row[0], row[1]
+    events = log.events_of(stream)
+    folded_to = row[memories.REVISION]
+    then = fold([logged for logged in events if logged.header.revision <= folded_to])
+    record = fold(events)
+    if then is None or record is None or memories.row_of(number, then) != tuple(row):
+        raise ViewsDamaged(f"The `memories` view says of {stream.hex()} what its events do not. {ViewsDamaged.remedy}")
     return record

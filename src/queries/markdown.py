@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ..errors import Refused
 from ..events.entries import Tip
+from ..events.instants import moment
 from ..events.log import Log
-from ..projections.record import Record, fold, moment
+from ..projections.record import Record, fold
 from ..visible import one_line, visible
 from .export import beside, lives
 

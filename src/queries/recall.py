@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import ModelMissing, ViewsDamaged
 from ..events.log import Log
 from ..projections import keyword, memories
-from ..projections.record import Record, fold
+from ..projections.condition import Condition
+from ..projections.record import Record
 from ..projections.tokens import query_tokens
 from ..projections.views import RECALL, Views
+from .filters import Filters
+from .lookup import hydrate
 
 STAGES = ("fused", "dense", "lexical")
 DENSE_WEIGHT, LEXICAL_WEIGHT = 1.0, 0.5
@@ -39,12 +42,18 @@ class Search(Protocol):
 
 
 class Question(NamedTuple):
-    """What is asked: the words, where to look, how many memories at most, and the time it is asked (microseconds)."""
+    """What is asked: the words, where to look, how many memories at most, when (microseconds), and what they fulfil.
+
+    `namespaces` are the names under which memories were stored, `aliases` those among them that are called otherwise
+    now.
+    """
 
     text: str
     namespaces: tuple[str, ...]
     limit: int
     now: int
+    filters: Filters = Filters()
+    aliases: Mapping[str, str] = {}
 
 
 class Hit(NamedTuple):
@@ -87,19 +96,21 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
 
     Raises ViewsDamaged where a view says of a hit what its events do not, LogDamaged where an event does not verify.
     """
+    condition = question.filters.of_current(question.now)
     tip = log.follow()
     views.catch_up(RECALL)
-    dense, degraded = _dense(search, views, question)
+    dense, degraded = _dense(search, views, question, condition)
     with views.reading() as cursor:
-        lexical = _lexical(cursor, question)
+        lexical = _lexical(cursor, question, condition)
         fused = fuse(lexical, dense)
         order = rank(fused, memories.streams_of(cursor, fused))
         found: list[Hit] = []
         for row in memories.rows_of(cursor, order):
             record = hydrate(log, row)
-            if record is not None and record.namespace not in question.namespaces:
+            if record.stored.namespace not in question.namespaces:
                 raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
-            if record is not None:
+            if record.status == "current":
+                record = record.renamed(question.aliases.get(record.namespace, record.namespace))
                 found.append(Hit(record, _scores(row[0], fused, dense, lexical)))
             if len(found) == question.limit:
                 break
@@ -118,35 +129,22 @@ def fingerprint(search: Search | None) -> str:
     return hashlib.blake2b(repr((parts, space)).encode(), digest_size=6).hexdigest()
 
 
-def hydrate(log: Log, row: Sequence[Any]) -> Record | None:
-    """The memory behind a row of the `memories` view, read and verified from the log.
-
-    None where it is no longer current. Raises ViewsDamaged where the row is not what its events say.
-    """
-    number, stream = row[0], row[1]
-    events = log.events_of(stream)
-    folded_to = row[memories.REVISION]
-    then = fold([logged for logged in events if logged.header.revision <= folded_to])
-    if then is None or memories.row_of(number, then) != tuple(row):
-        raise ViewsDamaged(f"The `memories` view says of {stream.hex()} what its events do not. {ViewsDamaged.remedy}")
-    record = fold(events)
-    return record if record is not None and record.status == "current" else None
-
-
-def _lexical(cursor: Any, question: Question) -> Scores:
+def _lexical(cursor: Any, question: Question, condition: Condition) -> Scores:
     words = query_tokens(question.text)
-    found = keyword.search(cursor, words, question.namespaces, question.now, POOL)
+    found = keyword.search(cursor, words, question.namespaces, condition, POOL)
     return {number: _rounded(score) for number, score in found}
 
 
-def _dense(search: Search | None, views: Views, question: Question) -> tuple[Scores, tuple[str, ...]]:
+def _dense(
+    search: Search | None, views: Views, question: Question, condition: Condition
+) -> tuple[Scores, tuple[str, ...]]:
     if search is None:
         return {}, ("no embedding model: found by words alone",)
     try:
         search.follow(views)
         missing = search.wait(WAIT_SECONDS)
         with views.reading() as cursor:
-            candidates = memories.recallable(cursor, question.namespaces, question.now)
+            candidates = memories.recallable(cursor, question.namespaces, condition)
         found = search.search(question.text, candidates, POOL)
     except ModelMissing as error:
         return {}, (f"the embedding model failed, found by words alone: {error}",)

@@ -11,7 +11,9 @@ from ..events.key_places import exposure
 from ..events.keys import Keys
 from ..events.replacing import KEPT
 from ..projections import memories
+from ..projections.aliases import aliases
 from ..projections.views import GROUPS, Views
+from .namespaces import namespaces as namespaces_of
 
 
 class Status(NamedTuple):
@@ -46,7 +48,8 @@ class Status(NamedTuple):
 def status(installation: Installation, views: Views, model: str, missing_vectors: int, *, kept: bool) -> Status:
     """Look at a store that is open; `kept` says whether it outlives this opening, and so needs its keys kept."""
     with views.reading() as cursor:
-        counted, namespaces = memories.counts(cursor), memories.namespaces(cursor)
+        counted, names = memories.counts(cursor), aliases(cursor)
+        namespaces = {each.name: each.current for each in namespaces_of(cursor, names)}
     tips = {log.name: log.follow() for log in installation.logs}
     behind = {
         group.name: sum(tips[name].size - 1 - views.position(group, name) for name in group.logs) for group in GROUPS

@@ -7,14 +7,15 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import LogBehindMark, LogDamaged, Refused, ViewsDamaged
 from ..events.checkpoint import BadNote, Checkpoint, open_note
-from ..events.claims import command_tag, content_tag, key_tag
+from ..events.claims import command_tag, content_tag, key_tag, renamed_tag
 from ..events.entries import START
 from ..events.installation import Installation
-from ..events.kinds import Imported, LogCreated, Revised, Stored
+from ..events.kinds import Event, Imported, LogCreated, NamespaceRenamed, Reinforced, Revised, Stored
 from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..events.merkle import Frontier
 from ..events.portable import told
+from ..projections.aliases import after
 from ..projections.record import Status, fold, status_after
 from ..projections.vector_cache import VectorCache
 from ..projections.views import ViewsInForce, building
@@ -123,22 +124,32 @@ class _Holdings:
         self._memories: dict[bytes, _Holder] = {}
         self._commands: dict[bytes | None, bytes] = {}
         self._revised: dict[bytes, int] = {}
+        self._names: dict[str, str] = {}
+        self._renames: dict[str, bytes] = {}
 
     def take(self, logged: LoggedEvent) -> None:
         """Note what one event says."""
         stream, event = logged.header.stream, logged.event
         if not event.CLEAR:
             self._sealed.add(stream)
+        if isinstance(event, NamespaceRenamed):
+            self._rename(stream, event)
         if isinstance(event, Stored) and self._log.name == "memory":
             self._memories[stream] = _Holder(event.namespace, self._tags(event), "current")
         elif (holder := self._memories.get(stream)) is not None:
             self._memories[stream] = holder._replace(status=status_after(holder.status, event))
         if event.command_id is not None and stream in self._memories:
-            self._commands[command_tag(self._index, self._memories[stream].namespace, event.command_id)] = stream
+            self._take_command(stream, event)
         if isinstance(event, Imported):
             self._take_import(stream, logged.header.revision, event)
         if isinstance(event, Revised):
             self._revised[stream] = logged.header.revision
+
+    def _take_command(self, stream: bytes, event: Event) -> None:
+        name = self._memories[stream].namespace
+        if isinstance(event, Reinforced):  # claimed by who stored, under the name the namespace had by then
+            name = self._names.get(name, name)
+        self._commands[command_tag(self._index, name, event.command_id)] = stream
 
     def _take_import(self, stream: bytes, revision: int, event: Imported) -> None:
         """What came in holds what it told of as long as nobody here held it."""
@@ -150,12 +161,21 @@ class _Holdings:
             if tag:
                 self._commands.setdefault(tag, stream)
 
-    def _tags(self, stored: Stored) -> tuple[bytes, ...]:
-        return tuple(tag for tag in (content_tag(self._index, stored), key_tag(self._index, stored)) if tag)
+    def _rename(self, stream: bytes, event: NamespaceRenamed) -> None:
+        self._names = after(self._names, event)
+        self._renames[event.old] = stream
+        self._renames.pop(event.new, None)
 
-    def _take_revisions(self, cursor: Any) -> None:
-        for stream, revision in self._revised.items():
-            record = fold(self._log.events_within(cursor, stream, revision))
+    def _tags(self, stored: Stored) -> tuple[bytes, ...]:
+        name = self._names.get(stored.namespace, stored.namespace)
+        named = stored if name == stored.namespace else stored.model_copy(update={"namespace": name})
+        return tuple(tag for tag in (content_tag(self._index, named), key_tag(self._index, named)) if tag)
+
+    def _take_changes(self, cursor: Any) -> None:
+        """What was revised or renamed claims what it says in the end, under the name it has in the end."""
+        moved = [stream for stream, holder in self._memories.items() if holder.namespace in self._names]
+        for stream in dict.fromkeys([*self._revised, *moved]):
+            record = fold(self._log.events_within(cursor, stream, self._revised.get(stream)))
             if record is not None:
                 self._memories[stream] = self._memories[stream]._replace(tags=self._tags(record.stored))
 
@@ -167,10 +187,11 @@ class _Holdings:
             self._compare_claims(cursor)
 
     def _compare_claims(self, cursor: Any) -> None:
-        self._take_revisions(cursor)
+        self._take_changes(cursor)
         held = dict(cursor.execute("SELECT tag, stream FROM claim LEFT JOIN entry USING (place)").fetchall())
         current = {s: holder for s, holder in self._memories.items() if holder.status == "current"}
         expected = self._commands | {tag: s for s, holder in current.items() for tag in holder.tags}
+        expected |= {renamed_tag(self._index, name): stream for name, stream in self._renames.items()}
         if held != expected:
             tag = min((tag for tag, _ in held.items() ^ expected.items()), key=repr)
             name = tag.hex() if isinstance(tag, bytes) else repr(tag)

@@ -18,7 +18,8 @@ PAGE = 4096
 _FREE_PAGES = 36  # where the file's header counts unused pages, https://www.sqlite.org/fileformat2.html
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR = 0x0D, 0x0A, 0x02
 _POINTERS = {_TABLE_LEAF: 8, _INDEX_LEAF: 8, _INDEX_INTERIOR: 12}
-_LARGEST_LOCAL = 1002  # payloads up to this many bytes lie whole on one page of 4096 bytes, in tables and in indexes
+# Payloads up to this many bytes lie whole on one page, https://www.sqlite.org/fileformat2.html section 1.6
+_LARGEST_LOCAL = {_TABLE_LEAF: 4061, _INDEX_LEAF: 1002, _INDEX_INTERIOR: 1002}
 
 
 class Structure(NamedTuple):
@@ -100,7 +101,7 @@ def _cells(content: bytes, page: int) -> Iterator[tuple[int, int]]:
         size, at = _varint(content, start + (4 if kind == _INDEX_INTERIOR else 0))
         if kind == _TABLE_LEAF:
             _, at = _varint(content, at)
-        if size <= _LARGEST_LOCAL:
+        if size <= _LARGEST_LOCAL[kind]:
             yield start, at + size
 
 

@@ -13,6 +13,7 @@ from tallystick.errors import NotFound, Refused, Unavailable
 from tallystick.events import driver
 from tallystick.events.driver import Datastore, File
 from tallystick.events.kinds import Exported, Read, Recalled, Used
+from tallystick.events.log import Append, Log
 from tallystick.events.mapper import LoggedEvent
 
 TEXT = "Use WAL mode for concurrent readers"
@@ -42,6 +43,10 @@ READS: dict[str, Callable[[Memory], Any]] = {
     "get": lambda memory: memory.get(only_id(memory)),
     "history": lambda memory: memory.history(only_id(memory)),
     "events": lambda memory: list(memory.events()),
+    "search": lambda memory: memory.search(),
+    "blame": lambda memory: memory.blame(only_id(memory)),
+    "sql": lambda memory: memory.sql("select * from memories"),
+    "receipts": lambda memory: memory.receipts(),
 }
 
 
@@ -135,9 +140,9 @@ def test_the_reads_of_a_session_are_one_stream(memory: Memory) -> None:
     with Memory.open(status.store, keys=status.keys, model="none", namespace="project:app") as other:
         other.recall("many readers")
     headers = [logged.header for logged in read_back(memory)]
-    assert [header.revision for header in headers] == [0, 1, 2, 3, 0]
-    assert len({header.stream for header in headers[:4]}) == 1
-    assert headers[4].stream != headers[0].stream
+    assert [header.revision for header in headers] == [*range(len(READS)), 0]
+    assert len({header.stream for header in headers[:-1]}) == 1
+    assert headers[-1].stream != headers[0].stream
 
 
 def test_the_first_reads_of_several_threads_are_one_stream(memory: Memory) -> None:
@@ -162,6 +167,37 @@ def test_nothing_that_was_stored_or_asked_stands_in_a_file_in_clear(tmp_path: Pa
     for file in (tmp_path / "store").iterdir():
         content = file.read_bytes().lower()
         assert [word for word in words if word.encode() in content] == []
+
+
+@pytest.mark.parametrize(("audit", "durable"), [("grouped", False), ("strict", True), (None, False)])
+def test_a_strict_record_waits_for_the_disk(
+    audit: Any, durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`audit="strict"` makes each read durable before it answers, as an argument and as a setting."""
+    waited: list[bool] = []
+    fresh = Log.append
+
+    def watched(log: Log, request: Append, *, durable: bool = True) -> Any:
+        if log.name == "access":
+            waited.append(durable)
+        return fresh(log, request, durable=durable)
+
+    monkeypatch.setattr(Log, "append", watched)
+    for name, given in (("argument", audit), ("setting", None)):
+        if name == "setting" and audit:
+            monkeypatch.setenv("TALLYSTICK_AUDIT", audit)
+        with Memory.open(tmp_path / name, keys=tmp_path / "k" / name, model="none", audit=given) as opened:
+            opened.store(TEXT)
+            opened.recall("WAL")
+            opened.search()
+    assert waited == [durable] * 4
+
+
+def test_what_is_no_way_to_record_is_refused(tmp_path: Path) -> None:
+    """Neither laxer nor misspelt: a record is grouped or strict."""
+    with pytest.raises(Refused, match="audit"):
+        Memory.open(tmp_path / "store", keys=tmp_path / "keys", audit="none")  # type: ignore[arg-type]
+    assert not (tmp_path / "store").exists()
 
 
 def test_what_was_used_of_a_recall_is_on_record() -> None:

@@ -429,3 +429,28 @@ def test_every_id_and_hash_in_an_event_is_carried_over_by_what_it_is() -> None:
         "log_root", "memory_root", "access_root", "sha256", "root", "origin", "backup", "digest",  # what was, as it was
         "store", "writer", "checkpoint", "kek", "index", "root_signature", "writer_signature", "checkpoint_signature",
     }  # fmt: skip
+
+
+def test_names_of_namespaces_go_over(place: Place) -> None:
+    """What was renamed is found by both names after a recovery, and claims what it did; so do command ids."""
+    with place.open() as memory:
+        memory.store("a text", namespace="a", command_id="c")
+        memory.store("a text", namespace="b", key="k")
+        memory.rename("a", "x")
+        memory.store("a text", namespace="a", command_id="d")
+        memory.merge("b", "x")
+        memory.rename("x", "a")
+        memory.rename("a", "y")
+    copy = shutil.copytree(place.store, place.store.with_name("copy"))
+    with place.open() as memory:
+        memory.store("stored after the copy was taken")
+    shutil.rmtree(place.store)
+    copy.rename(place.store)
+    recovered(place)
+    with place.open() as memory:
+        for name in ("a", "b", "x", "y"):
+            assert memory.search(namespaces=[name]).total == 2
+            assert memory.store("a text", namespace=name).status == "reinforced"
+        assert memory.store("a text", namespace="a", command_id="c").repeated
+        assert memory.store("another text", key="k", namespace="b").status == "superseded"
+        assert memory.verify(views=True).views

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tallystick import Memory
-from tallystick.commands.session import Session, instant
+from tallystick.commands.session import Session
 from tallystick.errors import Refused
 from tallystick.events.installation import Installation
+from tallystick.events.instants import instant
 from tallystick.events.kinds import Forgotten, Stored
 
 NOW = 1683554160_000001

@@ -7,6 +7,7 @@ from rank_bm25 import BM25Okapi
 
 from tallystick import Memory
 from tallystick.projections import keyword
+from tallystick.projections.condition import ALWAYS
 from tallystick.projections.tokens import query_tokens, tokens
 from tallystick.projections.views import RECALL
 
@@ -34,6 +35,6 @@ def test_scores_are_those_of_bm25(seed: int) -> None:
         for word in WORDS:
             asked = query_tokens(f"{word} {WORDS[seed]}")
             with views.reading() as cursor:
-                found = dict(keyword.search(cursor, asked, ["default"], 0, len(corpus)))
+                found = dict(keyword.search(cursor, asked, ["default"], ALWAYS, len(corpus)))
             expected = dict(enumerate(oracle.get_scores(asked), 1))
             assert found == pytest.approx({n: score for n, score in expected.items() if score}, abs=1e-9)

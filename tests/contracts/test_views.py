@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick import Memory
-from tallystick.errors import Refused
+from tallystick.errors import NotFound, Refused
 from tallystick.events import log as log_module
 from tallystick.events.installation import Installation
 from tallystick.projections.changes import changes_of, record_of
 from tallystick.projections.view import Page, View
 from tallystick.projections.views import ALL_VIEWS, GROUPS, Group, Views, building
 
-IDEMPOTENT = ("memories", "vector", "access", "audit")
+IDEMPOTENT = ("memories", "vector", "aliases", "access", "audit")
 """Views that write their rows anew: a page folded twice is a page folded once. `keyword` counts."""
 
 TEXTS = ("The office is in Lisbon", "Use WAL mode", "Prefiro café", "猫が好き")
@@ -36,11 +36,13 @@ def perform(memory: Memory, act: Act) -> None:
             memory.store(text, namespace=namespace, thread="s1", author="Ana", occurred_at="2023-05-08T13:56:00Z")
         elif name == "key":
             memory.store(f"{text} {number}", namespace=namespace, key="k")
+        elif name == "rename":
+            memory.rename(namespace, f"n{number + 7}")
         elif name == "recall":
             memory.recall(text, namespaces=["n0", "n1"])
         else:
             _perform_on_a_memory(memory, name, number)
-    except Refused:
+    except (Refused, NotFound):
         pass
 
 
@@ -51,12 +53,14 @@ def _perform_on_a_memory(memory: Memory, name: str, number: int) -> None:
 
 
 ACTS = st.tuples(
-    st.sampled_from(["store", "store", "turn", "key", "recall", "forget", "restore", "get"]), st.integers(0, 9)
+    st.sampled_from(["store", "store", "turn", "key", "recall", "forget", "restore", "get", "rename"]),
+    st.integers(0, 9),
 )
 
 HISTORY: tuple[Act, ...] = (
     ("store", 0), ("store", 1), ("key", 2), ("turn", 0), ("recall", 0), ("key", 4), ("store", 0), ("forget", 1),
-    ("turn", 0), ("get", 0), ("restore", 1), ("forget", 2), ("recall", 1), ("store", 3), ("recall", 3),
+    ("turn", 0), ("get", 0), ("restore", 1), ("forget", 2), ("recall", 1), ("store", 3), ("rename", 0), ("recall", 3),
+    ("store", 4), ("rename", 1),
 )  # fmt: skip
 
 

@@ -357,14 +357,19 @@ def verify_claims(store: Store, opened: list[tuple[Header, Any]]) -> None:
     memories: dict[bytes, dict[str, Any]] = {}
     current: set[bytes] = set()
     expected: dict[bytes, bytes] = {}
+    names = Names()
     for header, body in opened:
+        names.take(header, body)
         for kind, fields in happened(header.kind, body):
             follow(header.stream, kind, fields, memories, current)
             if header.stream in memories and "command_id" in fields:
                 namespace = memories[header.stream]["namespace"]
+                namespace = names.now(namespace) if header.kind == "memory.reinforced" else namespace
                 expected.setdefault(tag(index, namespace, "command", fields["command_id"]), header.stream)
     for stream in current & set(memories):
-        expected |= dict.fromkeys(claims_of(index, memories[stream]), stream)
+        named = {**memories[stream], "namespace": names.now(memories[stream]["namespace"])}
+        expected |= dict.fromkeys(claims_of(index, named), stream)
+    expected |= {tag(index, name, "renamed"): stream for name, stream in names.renames.items()}
     streams = {row[0]: row[3] for row in store.tables["entry"]}
     require({row[0]: streams.get(row[1]) for row in store.tables["claim"]} == expected, "claim")
 
@@ -392,6 +397,29 @@ def follow(
         current.add(stream)
     if kind in ("memory.forgotten", "memory.superseded"):
         current.discard(stream)
+
+
+class Names:
+    """Where each old name of a namespace leads, and the stream of the rename that made it one."""
+
+    def __init__(self) -> None:
+        self.leads: dict[str, str] = {}
+        self.renames: dict[str, bytes] = {}
+
+    def now(self, name: str) -> str:
+        """The name that is in use."""
+        return self.leads.get(name, name)
+
+    def take(self, header: Header, body: dict[str, Any]) -> None:
+        """Follow one event, if it is a rename."""
+        if header.kind != "namespace.renamed":
+            return
+        source, target = self.now(body["old"]), self.now(body["new"])
+        target = body["new"] if source == target else target
+        moved = {name: target for name in (*self.leads, source) if self.now(name) == source}
+        self.leads = {name: goal for name, goal in {**self.leads, **moved}.items() if name != goal}
+        renames = {**self.renames, body["old"]: header.stream}
+        self.renames = {name: stream for name, stream in renames.items() if name in self.leads}
 
 
 def revised(body: dict[str, Any], revision: dict[str, Any]) -> dict[str, Any]:

@@ -144,6 +144,17 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [statement for (statement,) in found]
 
 
+def import_into(memory: Memory, export: Path) -> None:
+    """Bring in memories of another store, and export all there is."""
+    with Memory.temporary(namespace="org/acme") as other:
+        moved = [other.store(text, command_id=f"c-{n}").id for n, text in enumerate(("note 3", "note 9"), 8)]
+        other.revise(moved[1], text="note 10", command_id="c-1")
+        other.forget(other.store("note 11", command_id="c-11").id)
+        other.export(export)
+    assert memory.import_(export).new == 3
+    memory.export(export)
+
+
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a store, and its keys, in which everything was done that a Memory can do."""
@@ -163,16 +174,17 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         memory.unlink(ids[2], ids[3], kind="causes")
         memory.protect(ids[4])
         memory.pin(ids[4])
-        memory.used(memory.recall("note").receipt, [ids[4]])
+        memory.used(memory.recall("note").receipt or "", [ids[4]])
         memory.get(ids[2])
+        memory.search(tags=["b"], limit=2)
+        memory.store("Company C", key="employer", namespace="org/old")
+        memory.store("note 4", namespace="org/old", thread="t", command_id="o-1")
+        memory.merge("org/old", "org/acme")
+        memory.rename("org/acme", "org/acme2")
+        memory.store("note 4 \u2003", namespace="org/acme", command_id="o-2")
+        memory.rename("org/acme2", "org/acme")
         memory.rebuild(reason="to have one")
-        with Memory.temporary(namespace="org/acme") as other:
-            moved = [other.store(text, command_id=f"c-{n}").id for n, text in enumerate(("note 3", "note 9"), 8)]
-            other.revise(moved[1], text="note 10", command_id="c-1")
-            other.forget(other.store("note 11", command_id="c-11").id)
-            other.export(folder / "export.jsonl")
-        assert memory.import_(folder / "export.jsonl").new == 3
-        memory.export(folder / "export.jsonl")
+        import_into(memory, folder / "export.jsonl")
     yield folder
 
 

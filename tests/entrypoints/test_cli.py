@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +232,116 @@ def test_recall_looks_where_it_is_told(store: Tally) -> None:
     assert store("recall", "apples", "--json").document["hits"] == []
 
 
+def test_recall_leaves_out_what_it_is_told(store: Tally) -> None:
+    """Filters are options; what is no filter is refused, and what is no JSON is wrong usage."""
+    store("store", "Green apples", "--tag", "fruit", "--meta", "team=web")
+    store("store", "Red apples", "--importance", "0.9", "--namespace", "a/b")
+    for options, expected in (
+        (["--tag", "fruit"], ["Green apples"]),
+        (["--where", '{"team": "web"}'], ["Green apples"]),
+        (["--where", '{"team": {"$ne": "web"}}'], []),
+        (["--under", "a", "--min-importance", "0.8"], ["Red apples"]),
+        (["--status", "expired"], []),
+        (["--kind", "note", "--source", "human", "--since", "2020-01-01T00:00:00Z"], ["Green apples"]),
+    ):
+        hits = store("recall", "apples", *options, "--json").document["hits"]
+        assert [hit["memory"]["text"] for hit in hits] == expected
+    assert store("recall", "apples", "--where", '{"n": {"$like": 1}}').code == 1
+    assert store("recall", "apples", "--where", "{").code == 2
+
+
+def test_search_goes_through_everything_a_page_at_a_time(store: Tally) -> None:
+    """Pages lead to each other by the cursor, in the order asked for."""
+    for number in range(5):
+        store("store", f"Apples {number}", "--importance", str(number / 10))
+    first = store("search", "--sort", "importance", "--limit", "3", "--json").document
+    rest = store("search", "--sort", "importance", "--after", first["cursor"], "--json").document
+    assert (first["total"], rest["total"], rest["cursor"]) == (5, 5, None)
+    assert [memory["text"] for memory in first["memories"] + rest["memories"]] == [f"Apples {n}" for n in range(5)]
+    shown = store("search", "--limit", "2").out
+    assert "Apples 4" in shown
+    assert "next page" in shown
+    assert store("search", "--sort", "colour").code == 1
+
+
+def test_a_namespace_is_renamed_and_merged(store: Tally) -> None:
+    """Both names lead to its memories, and the list of namespaces says what it was called."""
+    store("store", "Apples", "--namespace", "a")
+    store("store", "Pears", "--namespace", "b")
+    assert "called c now" in store("rename", "a", "c").out
+    assert store("merge", "c", "b", "--json").document["moved"] == 1
+    (found,) = store("namespaces", "--json").document["namespaces"]
+    assert (found["name"], found["current"], found["aliases"]) == ("b", 2, ["a", "c"])
+    assert "a c" in store("namespaces").out
+    assert len(store("search", "--namespace", "a", "--json").document["memories"]) == 2
+    assert store("rename", "x", "y").code == 1
+
+
+def test_receipts_list_what_was_asked(store: Tally) -> None:
+    """Every read with its question; filters pick some of them, and so they do in the log."""
+    store("store", "Apples")
+    receipt = store("recall", "apples", "--json").document["receipt"]
+    store("search")
+    (found,) = store("receipts", "--verb", "recall", "--json").document["receipts"]
+    assert (found["receipt"], found["query"], len(found["memories"])) == (receipt, "apples", 1)
+    assert receipt in store("receipts").out
+    events = store("log", "--kind", "recalled", "--log", "access", "--limit", "1", "--json").document["events"]
+    assert [event["kind"] for event in events] == ["memory.recalled"]
+    assert store("log", "--kind", "sold").code == 1
+
+
+def test_the_log_is_followed(store: Tally, project: Path) -> None:
+    """`log --follow` prints each event as it happens, one to a line, until it is stopped."""
+    store("store", "Apples")
+    process = subprocess.Popen([*PROGRAM, "log", "--follow", "--limit", "5", "--json"], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["kind"] == "memory.stored"
+        store("recall", "apples")
+        assert json.loads(process.stdout.readline())["kind"] == "memory.recalled"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_recall_prints_a_context(store: Tally) -> None:
+    """`--context` prints what goes into a prompt and nothing else; `why` takes its receipt."""
+    store("store", "Apples are green")
+    shown = store("recall", "apples", "--context", "300").out
+    assert re.fullmatch(r"<memories (\w+)>\n.*\n\[1\] .*\n\| Apples are green\n</memories \1>\n", shown)
+    found = store("recall", "apples", "--context", "300", "--json").document
+    assert set(found) == {"text", "tokens", "left_out", "receipt"}
+    explained = store("why", found["receipt"], "--json").document
+    assert explained["context_sha256"] == sha256(found["text"].encode()).hexdigest()
+    assert "SHA-256" in store("why", found["receipt"]).out
+    assert store("recall", "apples", "--context", "9").code == 2
+
+
+def test_blame_shows_who_wrote_each_field(store: Tally) -> None:
+    """Each field with its value, its event and its signer, times as people write them."""
+    identifier = stored(store, "Apples", "--tag", "a", "--occurred-at", "2026-05-08T13:56:00Z")
+    fields = {field["field"]: field for field in store("blame", identifier, "--json").document["fields"]}
+    assert (fields["text"]["value"], fields["text"]["revision"], fields["text"]["kind"]) == (
+        "Apples",
+        0,
+        "memory.stored",
+    )
+    assert all(word in store("blame", identifier).out for word in ("Apples", "2026-05-08T13:56:00Z", "memory.stored"))
+
+
+def test_sql_asks_the_views(store: Tally) -> None:
+    """A table for people, columns and rows for programs; what is no question ends with 1."""
+    stored(store, "Apples", "--kind", "fact")
+    assert store("sql", "select kind, key from memories").out.split() == ["kind", "key", "fact", "-"]
+    found = store("sql", "select stream, kind from memories", "--json").document
+    assert (found["columns"], found["rows"][0][1], len(found["rows"][0][0])) == (["stream", "kind"], "fact", 32)
+    assert store("sql", "delete from memories").code == 1
+
+
 def test_recall_document(store: Tally) -> None:
     """The fields of a recall as JSON, which programs rely on."""
     stored(store, "apples")
@@ -247,7 +360,7 @@ def test_why_goes_back_to_the_signed_events(store: Tally) -> None:
     document = store("why", receipt, first[:10], "--json").document
     assert set(document) == {
         "receipt", "query", "namespaces", "limit", "at", "actor", "via", "signed_by", "log_size", "log_root",
-        "pipeline", "degraded", "hits",
+        "pipeline", "degraded", "verb", "filters", "context_sha256", "hits",
     }  # fmt: skip
     assert [hit["memory"]["id"] for hit in document["hits"]] == [first]
     assert set(document["hits"][0]) == {"rank", "scores", "memory", "events"}

@@ -31,6 +31,7 @@ from tallystick.events.kinds import (
     Recalled,
     Recovered,
     Reinforced,
+    Rendered,
     Restored,
     Revised,
     SnapshotTaken,
@@ -96,10 +97,12 @@ WHOLE: dict[type[Event], Event] = {
             reason="the disk died",
         ),
         Recalled(
-            **WHO, query="", namespaces=("a", "b"), limit=10, hits=(Hit(memory=STREAM, head=1, scores=b"\0<"),),
+            **WHO, verb="search", filters={"tags": ["a"]}, query="", namespaces=("a", "b"), limit=10,
+            hits=(Hit(memory=STREAM, head=1, scores=b"\0<"),),
             stages=("fused", "dense"), pipeline="p", degraded=("no model",), log_size=7, log_root=HASH,
         ),
         Used(**WHO, receipt=STREAM, memories=(STREAM,)),
+        Rendered(**WHO, receipt=STREAM, memories=(STREAM,), max_tokens=9, sha256=HASH, log_size=3, log_root=HASH),
         Read(**WHO, memory=STREAM, verb="get", log_size=7, log_root=HASH),
         Exported(**WHO, after=1, upto=7, log_size=8, log_root=HASH),
     )

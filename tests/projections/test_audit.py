@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 import pytest
 
 from tallystick import Memory
-from tallystick.projections.audit import AuditRow, latest
+from tallystick.projections.audit import AuditRow, newest
+from tallystick.projections.condition import ALWAYS
 from tallystick.projections.views import TRAIL
 
 
@@ -20,7 +22,7 @@ def memory() -> Iterator[Memory]:
 def rows(memory: Memory, limit: int = 1000) -> list[AuditRow]:
     """The newest rows, caught up, newest first."""
     with memory._opened.views.current(TRAIL).reading() as cursor:
-        return latest(cursor, limit)
+        return list(islice(newest(cursor, ALWAYS), limit))
 
 
 def test_every_event_of_both_logs_has_one_row(memory: Memory) -> None:

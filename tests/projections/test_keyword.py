@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from tallystick import Memory
 from tallystick.projections import keyword
+from tallystick.projections.condition import ALWAYS
 from tallystick.projections.keyword import namespace_token
 from tallystick.projections.tokens import query_tokens
 from tallystick.projections.views import RECALL
+from tallystick.queries.filters import Filters
 
 LATER = 2**62
 
@@ -33,7 +35,8 @@ def common() -> Iterator[Memory]:
 def search(memory: Memory, question: str, *namespaces: str, now: int = 0, limit: int = 10) -> list[int]:
     """The numbers of what is found, best first."""
     with memory._opened.views.current(RECALL).reading() as cursor:
-        found = keyword.search(cursor, query_tokens(question), namespaces or ("project:app",), now, limit)
+        words, condition = query_tokens(question), Filters().of_current(now)
+        found = keyword.search(cursor, words, namespaces or ("project:app",), condition, limit)
     return [number for number, _ in found]
 
 
@@ -126,7 +129,7 @@ def test_only_the_namespaces_asked_are_searched(memory: Memory) -> None:
     assert search(memory, "Lisbon", "user:ana") == [2]
     assert sorted(search(memory, "Lisbon", "user:ana", "user:ben", "user:ana")) == [2, 3]
     with memory._opened.views.current(RECALL).reading() as cursor:
-        assert keyword.search(cursor, ["lisbon"], [], 0, 10) == []
+        assert keyword.search(cursor, ["lisbon"], [], ALWAYS, 10) == []
 
 
 def test_the_term_of_a_namespace_is_found_by_no_question(memory: Memory) -> None:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.events.envelope import Header
+from tallystick.events.instants import moment
 from tallystick.events.kinds import Event, Forgotten, Reinforced, Restored, Stored, Superseded, ViewsRebuilt
 from tallystick.events.mapper import LoggedEvent
-from tallystick.projections.record import Record, fold, moment, status_after
+from tallystick.projections.record import Record, fold, status_after
 
 STREAM, OTHER = bytes(16), bytes(range(16))
 NOW = 1683554160_000000

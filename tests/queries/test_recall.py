@@ -365,7 +365,7 @@ EDITS = {
     "actor": "'other'", "subject": "'other'", "reinforced": "7", "superseded_by": "x'00'", "confidence": "0.1",
     "source": "'human'", "key": "'other'", "thread": "'other'", "place": "9", "valid_from": "1", "label": "'other'",
     "trust": "'other'", "expires_at": "4000000000000000", "stream": "zeroblob(16)",
-    "turn": "3", "revised_at": "1", "protected": "1", "pinned": "1",
+    "turn": "3", "revised_at": "1", "protected": "1", "pinned": "1", "metadata": "'{\"a\": [1]}'",
 }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_the_document_for_programs(place: Path) -> None:
     found = json.loads(replay(place, "--json").stdout)
     assert set(found) == {"equal", "views", "events", "seconds"}
     assert (found["equal"], found["events"]) == (True, 8)
-    assert {view["view"] for view in found["views"]} == {"memories", "keyword", "vector", "access", "audit"}
+    assert {view["view"] for view in found["views"]} == {"memories", "keyword", "vector", "aliases", "access", "audit"}
 
 
 def test_compare_puts_nothing_in_force(place: Path) -> None:

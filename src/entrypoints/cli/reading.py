@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, Any
 
 import typer
 
 from .. import documents, tables
 from ..request import Request
+from .filters import filtered, trailed
 from .proving import make_vectors
 from .verb import Identifier, Model, reading
 
@@ -16,16 +18,20 @@ EMBEDDING_SECONDS = 3.0
 
 
 @reading
+@filtered
 def recall(
     request: Request,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
+    filters: dict[str, Any],
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many memories at most.")] = 10,
-    namespace: Annotated[
-        list[str] | None,
+    tokens: Annotated[
+        int | None,
         typer.Option(
-            metavar="NAME",
-            help="Where to look, instead of the project's namespace. Can be repeated.",
+            "--context",
+            min=100,
+            metavar="TOKENS",
             show_default=False,
+            help="Print them for a prompt, at most so long, with what is pinned.",
         ),
     ] = None,
     model: Model = None,
@@ -36,8 +42,34 @@ def recall(
     """
     with request.memory(model=model) as memory:
         make_vectors(memory, request.bar.show, seconds=EMBEDDING_SECONDS)
-        found = memory.recall(query, limit=limit, namespaces=namespace)
-    request.answer(found, documents.recalled, tables.recalled)
+        found = memory.recall(query, limit=limit, **filters)
+        rendered = None if tokens is None else found.context(tokens)
+    if rendered is None:
+        request.answer(found, documents.recalled, tables.recalled)
+    else:
+        request.answer(rendered, documents.context, tables.context)
+
+
+@reading
+@filtered
+def search(
+    request: Request,
+    filters: dict[str, Any],
+    sort: Annotated[
+        str, typer.Option(metavar="FIELD", help="recorded_at, importance ...; a - before it: the greatest first.")
+    ] = "-recorded_at",
+    limit: Annotated[int, typer.Option(min=1, help="How many memories on a page.")] = 50,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Go on where a page ended.", show_default=False)
+    ] = None,
+) -> None:
+    """List the memories that fulfil filters, a page at a time, without a question.
+
+    Ends with how many there are, and with the cursor of the next page.
+    """
+    with request.memory() as memory:
+        found = memory.search(sort=sort, limit=limit, after=after, **filters)
+    request.answer(found, documents.listed, tables.listed)
 
 
 @reading
@@ -54,6 +86,14 @@ def history(request: Request, identifier: Identifier) -> None:
     with request.memory() as memory:
         events = memory.history(identifier)
     request.answer(events, documents.history, tables.history)
+
+
+@reading
+def blame(request: Request, identifier: Identifier) -> None:
+    """Show who gave each field of a memory the value it has, when, and which key signed it."""
+    with request.memory() as memory:
+        found = memory.blame(identifier)
+    request.answer(found, documents.blamed, tables.blamed)
 
 
 @reading
@@ -74,13 +114,73 @@ def why(
 
 
 @reading
-def log(
-    request: Request, limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many events at most.")] = 20
-) -> None:
-    """Show who did what when, newest first, over both logs."""
+def namespaces(request: Request) -> None:
+    """Show every namespace that has memories: how many, what it was called before, when it was last used."""
     with request.memory() as memory:
-        rows = memory.log(limit=limit)
+        found = memory.namespaces()
+    request.answer(found, documents.namespaces, tables.namespaces)
+
+
+@reading
+@trailed
+def log(
+    request: Request,
+    filters: dict[str, Any],
+    limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Oldest first, and then each event as it happens.")] = False,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only this kind: stored, recalled ...", show_default=False)
+    ] = None,
+    which: Annotated[
+        str | None, typer.Option("--log", metavar="LOG", help="Only this log: memory or access.", show_default=False)
+    ] = None,
+) -> None:
+    """Show who did what when, newest first, over both logs.
+
+    With --follow it goes on until it is stopped; with --json as well it prints one document to a line.
+    """
+    filters |= {name: value for name, value in (("kind", kind), ("log", which)) if value is not None}
+    with request.memory() as memory:
+        if follow:
+            with suppress(KeyboardInterrupt):
+                for row in memory.follow(limit=limit, **filters):
+                    request.tell(row, documents.audit_row, tables.audit_row)
+            return
+        rows = memory.log(limit=limit, **filters)
     request.answer(rows, documents.log, tables.log)
+
+
+@reading
+@trailed
+def receipts(
+    request: Request,
+    filters: dict[str, Any],
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20,
+    by: Annotated[
+        str | None, typer.Option("--verb", metavar="VERB", help="Only this: recall, search ...", show_default=False)
+    ] = None,
+) -> None:
+    """Show what was read, newest first: by whom, what was asked, how many memories were handed out.
+
+    `tallystick why RECEIPT` shows the rest of a recall.
+    """
+    with request.memory() as memory:
+        found = memory.receipts(verb=by, limit=limit, **filters)
+    request.answer(found, documents.receipts, tables.receipts)
+
+
+@reading
+def sql(
+    request: Request,
+    statement: Annotated[str, typer.Argument(metavar="STATEMENT", help="One select.")],
+) -> None:
+    """Ask the views in SQL: the tables memories, alias, access and audit, which hold no text.
+
+    The statement reads a copy in memory and can change nothing.
+    """
+    with request.memory() as memory:
+        found = memory.sql(statement)
+    request.answer(found, documents.selected, tables.selected)
 
 
 @reading
@@ -93,5 +193,5 @@ def status(request: Request) -> None:
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (recall, get, history, why, log, status):
+    for command in (recall, search, get, history, blame, why, namespaces, log, receipts, sql, status):
         app.command()(command)

@@ -23,6 +23,8 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of JSON lines
 STANDARD_INPUT = Path("-")
 BY_A_PERSON = {"source": "human"}
 
+Old = Annotated[str, typer.Argument(help="The namespace, by the name it has or had.")]
+
 
 @verb
 @takes(*STORED)
@@ -122,7 +124,26 @@ def revise(
     request.answer(outcome, documents.outcome, tables.outcome)
 
 
+@verb
+def rename(request: Request, old: Old, new: Annotated[str, typer.Argument(help="The name it gets.")]) -> None:
+    """Give a namespace another name. The old one leads there too, and can be given back."""
+    with request.memory() as memory:
+        outcome = memory.rename(old, new)
+    request.answer(outcome, documents.renamed, tables.renamed)
+
+
+@verb
+def merge(request: Request, old: Old, into: Annotated[str, typer.Argument(help="The one they go to.")]) -> None:
+    """Make the memories of a namespace those of another one. Nothing undoes it.
+
+    Where both hold a value of one key, or one text, the newer supersedes the older.
+    """
+    with request.memory() as memory:
+        outcome = memory.merge(old, into)
+    request.answer(outcome, documents.renamed, tables.renamed)
+
+
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (store, store_many, store_conversation, revise):
+    for command in (store, store_many, store_conversation, revise, rename, merge):
         app.command()(command)

@@ -1,0 +1,141 @@
+"""What questions are answered with, and the events that put the answers on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from .commands.session import Session
+from .events.entries import Tip
+from .events.kinds import Hit as RecordedHit
+from .events.kinds import Recalled
+from .projections.record import Record
+from .queries.recall import STAGES, Answer, Hit, Question
+from .queries.search import Found, Sought
+from .queries.sql import MOST_ROWS
+from .queries.why import packed
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer to a question: iterate over it for the hits, best first. True when there are any.
+
+    `receipt` is the id of the event by which this recall is on record, None where the keys only read or the store was
+    opened to be read; `degraded` says what was missing.
+    """
+
+    hits: tuple[Hit, ...]
+    receipt: str | None
+    degraded: tuple[str, ...]
+    _render: Callable[[Recall, int], Context] = field(repr=False, compare=False)
+
+    def context(self, max_tokens: int = 1000) -> Context:
+        """The hits, and what is pinned in the namespaces asked, for a prompt: numbered, dated and attributed.
+
+        They stand as data between two marks with a random word that is in no memory, so that no text can end them.
+        Pinned ones come first, then the hits in their order, as many as fit; a token is taken to be three bytes of
+        UTF-8. On record with the hash of what it returns. Raises Refused for less than 100 tokens.
+        """
+        return self._render(self, max_tokens)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Memories rendered for a prompt: `text`, which is also what `str` gives.
+
+    `tokens` is the estimate of its size, `left_out` counts the memories that did not fit or were cut. `receipt` is
+    the id of the event that holds the SHA-256 of the text, None where the keys only read.
+    """
+
+    text: str
+    tokens: int
+    left_out: int
+    receipt: str | None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of memories: iterate over it. `total` counts those of all pages.
+
+    `cursor` is what `after=` takes to go on, None on the last page; `receipt` is the id of the event by which this
+    page is on record, None where the keys only read.
+    """
+
+    records: tuple[Record, ...]
+    total: int
+    cursor: str | None
+    receipt: str | None
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
+    """The event of a recall: what was asked, and each hit with its scores."""
+    hits = tuple(
+        RecordedHit(memory=h.record.stream, head=h.record.revision, scores=packed([h.scores[s] for s in STAGES]))
+        for h in answer.hits
+    )
+    return session.event(
+        Recalled,
+        query=asked.text,
+        namespaces=called(asked),
+        filters=asked.filters.recorded(),
+        limit=asked.limit,
+        hits=hits,
+        stages=STAGES,
+        pipeline=answer.pipeline,
+        degraded=answer.degraded,
+        log_size=answer.log_size,
+        log_root=answer.log_root,
+    )
+
+
+def searched(session: Session, sought: Sought, found: Found) -> Recalled:
+    """The event of a page of a search: its filters and order, and each memory on it."""
+    return session.event(
+        Recalled,
+        verb="search",
+        query="",
+        namespaces=called(sought),
+        filters=sought.filters.recorded() | {"sort": sought.sort},
+        limit=sought.limit,
+        hits=tuple(RecordedHit(memory=r.stream, head=r.revision, scores=b"") for r in found.records),
+        stages=(),
+        pipeline="",
+        log_size=found.log_size,
+        log_root=found.log_root,
+    )
+
+
+def selected(session: Session, statement: str, tip: Tip) -> Recalled:
+    """The event of a statement in SQL, which hands out rows and no memory."""
+    return session.event(
+        Recalled,
+        verb="sql",
+        query=statement,
+        namespaces=(),
+        limit=MOST_ROWS,
+        hits=(),
+        stages=(),
+        pipeline="",
+        log_size=tip.size,
+        log_root=tip.frontier.root(),
+    )
+
+
+def called(asked: Question | Sought) -> tuple[str, ...]:
+    """The namespaces that were looked in, by the names they have now."""
+    return tuple(dict.fromkeys(asked.aliases.get(name, name) for name in asked.namespaces))
