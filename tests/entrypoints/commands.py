@@ -31,6 +31,12 @@ def command_of(arguments: Sequence[str]) -> str:
     return next(name for name in (both, first, f"{first} file") if name in COMMANDS)
 
 
+def document_of(arguments: Sequence[str]) -> str:
+    """The section of docs/json.md that describes what these arguments print."""
+    command = command_of(arguments)
+    return "recall --context" if command == "recall" and "--context" in arguments else command
+
+
 def options_of(command: str) -> set[str]:
     """The options of a command as they are typed, those that all have included."""
     return {option for parameter in COMMANDS[command].params for option in parameter.opts if option.startswith("-")}

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tallystick.entrypoints.cli import app
 
-from .commands import command_of
+from .commands import document_of
 from .schema import differences
 
 
@@ -52,7 +52,7 @@ def tally(project: Path) -> Tally:
         done = CliRunner().invoke(app, list(arguments), input=text, catch_exceptions=False)
         answer = Answer(done.exit_code, done.stdout, done.stderr)
         if "--json" in arguments and answer.out:
-            described = "An error" if "error" in answer.document else command_of(arguments)
+            described = "An error" if "error" in answer.document else document_of(arguments)
             assert differences(described, answer.document) == []
         return answer
 

@@ -23,6 +23,8 @@ from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import FORMAT
 from tallystick.events.kinds import REGISTRY
 from tallystick.events.settings import write_setting
+from tallystick.queries.filters import Filters
+from tallystick.queries.trail import TrailFilters
 
 from .commands import COMMANDS, command_of, options_of, parameters_of
 from .conftest import Answer, Tally
@@ -53,11 +55,13 @@ NO_COMMAND = {
     "temporary": "for tests of programs",
     "rebuild": "`replay` does it, whatever state the views are in",
     "events": "for programs: people have `log` and `history`",
+    "at": "the reading commands take `--until`, which opens the store as it was",
 }
 """Verbs of Memory that are no command."""
 
 OTHER_WORDS = {
     "import_": "import file",
+    "follow": "log",
     "list_keys": "keys list",
     "back_up_keys": "keys backup",
     "decline_key_backup": "keys backup",
@@ -85,6 +89,7 @@ NOT_OFFERED = {
     "store-conversation.key": "each line has its own",
     "store-conversation.place": "where the turn stands among the lines says it",
     "store-conversation.command_id": "thread and place make one",
+    "sql.parameters": "a person writes the values into the statement",
     "embed.seconds": "a person presses Ctrl-C: what is made is kept",
     "path": "-C",
     "keys": "a setting",
@@ -95,6 +100,8 @@ NOT_OFFERED = {
 
 ONLY_OFFERED = {
     "verify.root_key": "an audit without keys opens no Memory",
+    "log.follow": "chooses between two verbs",
+    "recall.tokens": "what the verb returns renders itself",
     "keys backup.decline": "chooses between two verbs",
     "keys backup.passphrase_file": "see passphrase",
     "keys restore.passphrase_file": "see passphrase",
@@ -106,16 +113,16 @@ RENAMED = {
     "identifiers": "memories",
     "query": "question",
     "off": "on",
-    "recall.namespace": "namespaces",
+    "before": "until",
+    "log.which": "log",
+    "receipts.by": "verb",
     "verify.quick": "depth",
     "snapshot restore.folder": "snapshot",
     "snapshot restore.out": "path",
 }
 """Options that bear another name than the parameter: to type `--off` is easier than `--on false`."""
 
-NEVER_APPENDED = {
-    "namespace.renamed": "no verb renames a namespace yet",
-}
+NEVER_APPENDED: dict[str, str] = {}
 """Kinds of events that no verb appends."""
 
 NEVER_SHOWN = {
@@ -139,8 +146,12 @@ SECRETS = {"PASSPHRASE", "KEY_ROOT", "KEY_WRITER", "KEY_LOG", "KEY_KEK", "KEY_VI
 VERBS = [name for name in vars(Memory) if not name.startswith("_")]
 OPENING = set(inspect.signature(Memory.open).parameters)
 STORED = {field.name for field in dataclasses.fields(Store)}
-TAKEN = {"store": STORED, "store_many": STORED, "store_conversation": STORED, "revise": {*FIELDS}}
-"""What stands behind `**fields`."""
+FILTERS, OF_TRAIL = ({field.name for field in dataclasses.fields(kind)} for kind in (Filters, TrailFilters))
+TAKEN = {
+    "recall": FILTERS, "search": FILTERS, "log": OF_TRAIL, "follow": OF_TRAIL, "receipts": OF_TRAIL - {"kind", "log"},
+    "store": STORED, "store_many": STORED, "store_conversation": STORED, "revise": {*FIELDS},
+}  # fmt: skip
+"""What stands behind `**fields` and `**filters`."""
 
 
 def word_of(verb: str) -> str:
@@ -150,7 +161,7 @@ def word_of(verb: str) -> str:
 
 def parameters(verb: str) -> set[str]:
     """What a verb of Memory can be given."""
-    named = set(inspect.signature(getattr(Memory, verb)).parameters) - {"self", "fields"}
+    named = set(inspect.signature(getattr(Memory, verb)).parameters) - {"self", "fields", "filters"}
     return named | TAKEN.get(verb, set())
 
 
@@ -220,6 +231,12 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
 
     first, other = (act("store", text)["id"] for text in ("a", "b"))
     receipt = act("recall", "a")["receipt"]
+    done["recall --context"] = tally("recall", "a", "--context", "500", "--json")
+    for other_words in (
+        ["search", "--limit", "1"], ["store", "e", "--namespace", "n1"], ["rename", "n1", "n2"],
+        ["store", "f", "--namespace", "n3"], ["merge", "n3", "n2"], ["sql", "select count(*) from memories"],
+    ):  # fmt: skip
+        act(*other_words)
     act("store-many", text='"c"')
     act("store-conversation", "--thread", "t", text='"d"')
     act("revise", first, "--importance", "0.1", "--valid-from", "2026-01-01T00:00:00Z")
@@ -227,11 +244,11 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
         act(command, first, other)
     for command in ("pin", "protect"):
         act(command, other)
-    for command in ("forget", "restore", "get", "history"):
+    for command in ("forget", "restore", "get", "history", "blame"):
         act(command, first)
     for command in ("why", "used"):
         act(command, receipt, first)
-    for command in ("log", "status", "verify", "replay", "embed"):
+    for command in ("log", "namespaces", "receipts", "status", "verify", "replay", "embed"):
         act(command)
     subprocess.run(["git", "init", "-q", "repository"], check=True)
     for moving in (["import", "git", "repository"], ["export", "out.jsonl"], ["import", "file", "out.jsonl"]):
@@ -246,9 +263,8 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
     act("snapshot", "list", "snapshots")
     act("snapshot", "rotate", "snapshots")
     act("snapshot", "restore", taken["snapshot"], "--over")
-    act("recover", "--reason", "an older copy")
-    act("take-over")
-    act("-C", "damaged", "salvage", "--out", "saved")
+    for last in (["recover", "--reason", "old"], ["take-over"], ["-C", "damaged", "salvage", "--out", "saved"]):
+        act(*last)
     return done
 
 
@@ -256,13 +272,13 @@ def test_every_command_prints_the_document_that_is_described(tally: Tally, proje
     """Each command prints a document with --json, and it is as docs/json.md says: the fixture compares each."""
     monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse battery")
     done = acts_documented(tally, project)
-    assert set(done) == set(COMMANDS)
+    assert set(done) == {*COMMANDS, "recall --context"}
     assert {command: answer.err for command, answer in done.items() if answer.code} == {}
 
 
 def test_only_documents_that_exist_are_described() -> None:
     """docs/json.md has a section for every command, and for no other."""
-    assert set(DOCUMENTS) == {*COMMANDS, "An error"}
+    assert set(DOCUMENTS) == {*COMMANDS, "recall --context", "An error"}
 
 
 @pytest.mark.parametrize(
@@ -292,7 +308,10 @@ def acts_in_python(memory: Memory, folder: Path) -> None:
     memory.protect(first, on=False)
     memory.forget(first)
     memory.restore(first)
-    memory.used(memory.recall("b").receipt, [first])
+    recall = memory.recall("b")
+    recall.context()
+    memory.used(recall.receipt, [first])
+    memory.rename("default", "renamed")
     memory.get(first)
     memory.rebuild()
     list(memory.events())
@@ -320,7 +339,8 @@ def acts_typed(tally: Tally) -> None:
     for act in (
         ["store-conversation", "--thread", "t"], ["revise", first, "--importance", "0.1"], ["link", first, other],
         ["unlink", first, other], ["pin", first], ["protect", first], ["protect", first, "--off"], ["forget", first],
-        ["restore", first], ["used", receipt, first], ["get", first], ["replay"],
+        ["restore", first], ["used", receipt, first], ["get", first], ["replay"], ["recall", "b", "--context", "500"],
+        ["rename", "default", "renamed"],
         ["keys", "backup", "keys.backup"], ["keys", "backup", "--decline"], ["snapshot", "create", "snapshots"],
     ):  # fmt: skip
         assert tally(*act, text='"d"').code == 0, act
@@ -378,14 +398,16 @@ def test_every_setting_reaches_the_command_line(tally: Tally, project: Path, mon
     (project / ".tallystick.toml").unlink()
     given = {
         "path": str(project / "mem"), "namespace": "n", "actor": "agent:x",
-        "keys": str(project / "keys"), "model": "none",
+        "keys": str(project / "keys"), "model": "none", "audit": "strict",
     }  # fmt: skip
     assert set(given) == set(Settings.model_fields)
     for name, value in given.items():
         monkeypatch.setenv(f"{PREFIX}{name.upper()}", value)
     memory = tally("get", tally("store", "hello", "--json").document["id"], "--json").document
     status = tally("status", "--json").document
-    found = {**{name: status[name] for name in ("keys", "model")}, "path": status["store"]}
+    found = {**{name: status[name] for name in ("keys", "model")}, "path": status["store"], "audit": "strict"}
+    monkeypatch.setenv(f"{PREFIX}AUDIT", "lax")
+    assert "audit" in tally("status").err
     assert found | {name: memory[name] for name in ("namespace", "actor")} == given
 
 
@@ -472,7 +494,7 @@ def test_a_command_ends_with_the_error(store: Tally, project: Path, monkeypatch:
 
 def test_every_error_is_documented() -> None:
     """docs/python.md has one row for each error, and for no other."""
-    rows = re.findall(r"^\| `(\w+)` \|", PAGES[ROOT / "docs" / "python.md"], re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \|", PAGES[ROOT / "docs" / "python.md"].partition("\n## Errors\n")[2], re.MULTILINE)
     assert sorted(rows) == sorted(set(ERRORS) - {"TallystickError"})
 
 
