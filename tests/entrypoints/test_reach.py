@@ -221,6 +221,25 @@ def test_no_exception_is_left_over() -> None:
 # ---- documents
 
 
+def acts_of_keeping(act: Callable[..., Any], project: Path) -> None:
+    """The commands that move, back up and mend a store."""
+    subprocess.run(["git", "init", "-q", "repository"], check=True)
+    for moving in (["import", "git", "repository"], ["export", "out.jsonl"], ["import", "file", "out.jsonl"]):
+        act(*moving)
+    (*_, views_key, _) = act("keys", "list")["keys"]
+    act("keys", "backup", "keys.backup")
+    Path(views_key["where"]).unlink()
+    act("keys", "restore", "keys.backup")
+    shutil.copytree(project / ".tallystick", project / "damaged")
+    flip(project / "damaged" / "log.db", b"memory.forgotten")
+    (taken,) = act("snapshot", "create", "snapshots")["snapshots"]
+    act("snapshot", "list", "snapshots")
+    act("snapshot", "rotate", "snapshots")
+    act("snapshot", "restore", taken["snapshot"], "--over")
+    for last in (["recover", "--reason", "old"], ["take-over"], ["-C", "damaged", "salvage", "--out", "saved"]):
+        act(*last)
+
+
 def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
     """Every command, asked for a document."""
     done = {"init": tally("init", "--json")}
@@ -250,21 +269,7 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
         act(command, receipt, first)
     for command in ("log", "namespaces", "receipts", "status", "verify", "replay", "embed"):
         act(command)
-    subprocess.run(["git", "init", "-q", "repository"], check=True)
-    for moving in (["import", "git", "repository"], ["export", "out.jsonl"], ["import", "file", "out.jsonl"]):
-        act(*moving)
-    (*_, views_key, _) = act("keys", "list")["keys"]
-    act("keys", "backup", "keys.backup")
-    Path(views_key["where"]).unlink()
-    act("keys", "restore", "keys.backup")
-    shutil.copytree(project / ".tallystick", project / "damaged")
-    flip(project / "damaged" / "log.db", b"memory.forgotten")
-    (taken,) = act("snapshot", "create", "snapshots")["snapshots"]
-    act("snapshot", "list", "snapshots")
-    act("snapshot", "rotate", "snapshots")
-    act("snapshot", "restore", taken["snapshot"], "--over")
-    for last in (["recover", "--reason", "old"], ["take-over"], ["-C", "damaged", "salvage", "--out", "saved"]):
-        act(*last)
+    acts_of_keeping(act, project)
     return done
 
 
