@@ -20,6 +20,11 @@ _ALONE: tuple[int | None, int | None] = (None, None)
 
 Words = tuple[str, str, str, str, str]
 """The words of a memory, in the order of the columns."""
+Row = tuple[int, str, str, str, str, str]
+"""The number of a memory, and its words."""
+
+_TAKE_OUT = f"INSERT INTO keyword (keyword, rowid, {_COLUMNS}) VALUES ('delete', ?, ?, ?, ?, ?, ?)"
+_PUT_IN = f"INSERT INTO keyword (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 class Keyword:
@@ -39,9 +44,9 @@ class Keyword:
 
     def apply(self, cursor: Any, page: Page) -> None:
         """Index each changed memory anew, and the turns that stood or now stand around it."""
-        fold = _Fold(cursor, page)
-        for number in fold.touched():
-            fold.index(number)
+        taken_out, put_in = _Fold(cursor, page).rows()
+        cursor.executemany(_TAKE_OUT, taken_out)
+        cursor.executemany(_PUT_IN, put_in)
 
     def clear(self, cursor: Any) -> None:
         """Remove every word."""
@@ -90,7 +95,17 @@ class _Fold:
         self._known: dict[int, Record] = {}
         self._words: dict[tuple[int, bool], str] = {}
 
-    def touched(self) -> list[int]:
+    def rows(self) -> tuple[list[Row], list[Row]]:
+        """What is to be taken out of the index, and what is to be put in."""
+        taken_out, put_in = [], []
+        for number in self._touched():
+            old, new = self._before_and_after(number)
+            if old != new:
+                taken_out += [(number, *old)] if old is not None else []
+                put_in += [(number, *new)] if new is not None else []
+        return taken_out, put_in
+
+    def _touched(self) -> list[int]:
         """The changed memories, and the turns around them, before and after."""
         found = set(self._changes)
         for number, change in self._changes.items():
@@ -99,19 +114,14 @@ class _Fold:
                 found.update(turn for turn in around if turn is not None)
         return sorted(found)
 
-    def index(self, number: int) -> None:
-        """Take the old words of a memory out, and put the new ones in where it is to be found."""
+    def _before_and_after(self, number: int) -> tuple[Words | None, Words | None]:
+        """The words a memory was found by, and those it is found by now. Remembers the turns that stand around it."""
         threaded = self._is_turn(number)
         around = (self._around_before(number), neighbours(self._cursor, number)) if threaded else (_ALONE, _ALONE)
         old, new = (self._row(number, around[after], after=bool(after)) for after in (0, 1))
         if threaded:
             self._remember(number, around[1] if new is not None else _ALONE)
-        if old == new:
-            return
-        if old is not None:
-            self._write("INSERT INTO keyword (keyword, rowid, {}) VALUES ('delete', ?, {})", number, old)
-        if new is not None:
-            self._write("INSERT INTO keyword (rowid, {}) VALUES (?, {})", number, new)
+        return old, new
 
     def _row(self, number: int, around: tuple[int | None, int | None], *, after: bool) -> Words | None:
         """The words a memory is found by; None for one that is not to be found."""
@@ -148,9 +158,6 @@ class _Fold:
             self._cursor.execute("DELETE FROM keyword_around WHERE number = ?", (number,))
         else:
             self._cursor.execute("INSERT OR REPLACE INTO keyword_around VALUES (?, ?, ?)", (number, *around))
-
-    def _write(self, statement: str, number: int, words: Words) -> None:
-        self._cursor.execute(statement.format(_COLUMNS, ", ".join("?" * len(words))), (number, *words))
 
 
 def _own(record: Record | None) -> str:

@@ -22,6 +22,7 @@ _NEIGHBOUR = (
     "SELECT number FROM memories WHERE namespace = ? AND thread = ? AND turn IS NOT NULL AND (turn, number) {} (?, ?) "
     "AND status = 'current' ORDER BY turn {}, number {} LIMIT 1"
 )
+_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 WITHIN = "memories.namespace IN (SELECT value FROM json_each(?))"
 """The row is of one of the namespaces, given as JSON: any number of them."""
 _BEFORE, _AFTER = _NEIGHBOUR.format("<", "DESC", "DESC"), _NEIGHBOUR.format(">", "ASC", "ASC")
@@ -68,7 +69,7 @@ def row_of(number: int, record: Record) -> tuple[Any, ...]:
     s = record.stored
     return (
         number, record.stream, s.namespace, record.status, s.kind, s.source, s.actor, s.author, s.subject, s.key,
-        json.dumps(s.tags, ensure_ascii=False), s.importance, s.confidence, s.thread, s.place, s.occurred_at,
+        _json(s.tags), s.importance, s.confidence, s.thread, s.place, s.occurred_at,
         s.recorded_at, s.valid_from, s.expires_at, s.label, s.trust, record.revision, record.position,
         record.text_position, record.reinforced, record.superseded_by, _turn(number, s), record.revised_at,
         int(record.protected), int(record.pinned), flat(s.metadata),
@@ -91,7 +92,7 @@ def flat(metadata: Mapping[str, Any]) -> str:
 
     for name, value in metadata.items():
         take(name, value)
-    return json.dumps(found, ensure_ascii=False, sort_keys=True)
+    return _json(found)
 
 
 def _turn(number: int, stored: Stored) -> int | None:
