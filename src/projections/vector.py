@@ -20,21 +20,27 @@ class Wanted(NamedTuple):
 
 
 class Vector:
-    """One row for each memory. The vectors themselves come from a cache, since no fold can make them."""
+    """One row for each memory, under the position of its last event, so that what has changed is read in order.
+
+    The vectors themselves come from a cache, since no fold can make them.
+    """
 
     name = "vector"
-    version = 1
+    version = 2
     schema = (
-        "CREATE TABLE vector (number INTEGER PRIMARY KEY, stream BLOB NOT NULL, input BLOB, position INTEGER NOT NULL) "
+        "CREATE TABLE vector (position INTEGER PRIMARY KEY, number INTEGER NOT NULL, stream BLOB NOT NULL, input BLOB) "
         "STRICT",
-        "CREATE INDEX vector_position ON vector (position)",
     )
 
     def apply(self, cursor: Any, page: Page) -> None:
         """Say which text each changed memory is now found by."""
         cursor.executemany(
+            "DELETE FROM vector WHERE position = ?",
+            [(c.before.position,) for c in page.changes if c.before is not None],
+        )
+        cursor.executemany(
             "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)",
-            [(c.number, c.after.stream, _input(c.after), c.after.position) for c in page.changes],
+            [(c.after.position, c.number, c.after.stream, _input(c.after)) for c in page.changes],
         )
 
     def clear(self, cursor: Any) -> None:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -28,6 +29,9 @@ from .memories import Memories
 from .tokens import words_version
 from .vector import Vector
 from .view import Page, View
+
+PAGES = 8
+"""How many pages are folded in one transaction: what they write to the same places is written once."""
 
 Positions = Mapping[str, int]
 """Up to where each group has folded each log."""
@@ -113,7 +117,7 @@ class Views(SQLiteTrackingRecorder):
         last = log.follow().size - 1 if upto is None else upto[tracked[0]]
         folded = 0
         while min(self._folded.get(name, 0) for name in tracked) < last:
-            folded += self._fold_page(groups, log, last)
+            folded += self._fold_pages(groups, log, last)
         at = max(self._folded.get(name, 0) for name in tracked)
         if at > last and at > (last := log.follow().size - 1):  # others may have folded what they appended since
             raise ViewsDamaged(
@@ -121,26 +125,24 @@ class Views(SQLiteTrackingRecorder):
             )
         return folded
 
-    def _fold_page(self, groups: tuple[Group, ...], log: Log, last: int) -> int:
-        """Fold one page under the lock that serialises the projectors of all processes."""
+    def _fold_pages(self, groups: tuple[Group, ...], log: Log, last: int) -> int:
+        """Fold some pages in one transaction, under the lock that serialises the projectors of all processes."""
+        folded = 0
         with self.datastore.transaction(commit=True) as cursor:
             reached = {group: self._max_tracking_id(_tracked(group, log), cursor) or 0 for group in groups}
             at = min(reached.values())
             behind = [group for group in groups if reached[group] == at]
-            events = next(log.pages(at, last), [])
-            if events:
+            for events in islice(log.pages(at, last), PAGES):
                 changes = changes_of(cursor, log, events) if RECALL in behind else ()
                 page = Page(log.name, events, changes, partial(record_of, cursor, log))
-                for group in behind:
-                    self._fold_into(cursor, group, log, page)
-                reached |= dict.fromkeys(behind, events[-1].header.position)
+                for view in (view for group in behind for view in group.views):
+                    view.apply(cursor, page)
+                at, folded = events[-1].header.position, folded + len(events)
+            reached |= dict.fromkeys(behind, at)
+            for group in behind if folded else ():
+                self._insert_tracking(cursor, Tracking(_tracked(group, log), at))
         self._folded |= {_tracked(group, log): position for group, position in reached.items()}  # once it is committed
-        return len(events)
-
-    def _fold_into(self, cursor: Any, group: Group, log: Log, page: Page) -> None:
-        for view in group.views:
-            view.apply(cursor, page)
-        self._insert_tracking(cursor, Tracking(_tracked(group, log), page.events[-1].header.position))
+        return folded
 
     # ---- comparing
 
