@@ -266,7 +266,10 @@ class Memory:
         reason, and keeps no other from being stored.
         """
         shared = self._row(namespace, fields)
-        asked = [shared | ({"text": row} if isinstance(row, str) else dict(row)) for row in rows]
+        asked = [
+            shared | dict(row) if isinstance(row, Mapping) else {**shared, "text": row} if isinstance(row, str) else row
+            for row in rows
+        ]
         return self._write(lambda session: store_rows(session, asked, self._echoes))
 
     def store_conversation(
@@ -314,7 +317,8 @@ class Memory:
 
     def restore(self, memory: str, *, reason: str | None = None, command_id: str | None = None) -> Outcome:
         """Bring a forgotten memory back. Raises Refused where another has taken its text or key since."""
-        return self._change(memory, command_id, lambda session, wish: restore(session, wish, reason))
+        pinned = self._opened.pinned
+        return self._change(memory, command_id, lambda session, wish: restore(session, wish, pinned, reason))
 
     def link(self, memory: str, to: str, *, kind: str = "related", command_id: str | None = None) -> Outcome:
         """Say that a memory points to another one, and how: `causes`, `contradicts`, or a word of your own."""
@@ -468,7 +472,8 @@ class Memory:
         for page in self._opened.log.pages(after, last):
             for logged in page:
                 with self._opened.in_use():
-                    yield logged
+                    pass
+                yield logged
 
     def export(
         self,

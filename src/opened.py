@@ -6,10 +6,11 @@ import os
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import RLock
+from threading import Condition, RLock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .commands.fields import check_namespace
@@ -18,6 +19,7 @@ from .commands.rename import Members
 from .commands.session import Session
 from .config import user
 from .errors import Forked, Refused, Unavailable, ViewsDamaged
+from .events.driver import BUSY_SECONDS
 from .events.installation import Installation, stamp
 from .events.log import Log
 from .projections import memories
@@ -60,6 +62,8 @@ class OpenStore:
         self._loading = RLock()
         self._process = os.getpid()
         self._closed = False
+        self._using = Condition()
+        self._users: Counter[int] = Counter()
 
     @property
     def log(self) -> Log:
@@ -71,9 +75,17 @@ class OpenStore:
         """While a verb runs. Raises Forked in a forked child, Unavailable once the store is closed."""
         if os.getpid() != self._process:
             raise Forked
-        if self._closed:
-            raise Unavailable("This Memory is closed. Open the store again.")
-        yield
+        me = get_ident()
+        with self._using:
+            if self._closed and me not in self._users:
+                raise Unavailable("This Memory is closed. Open the store again.")
+            self._users[me] += 1
+        try:
+            yield
+        finally:
+            with self._using:
+                self._users -= Counter([me])  # drops what has come to nothing
+                self._using.notify_all()
 
     @contextmanager
     def to_change(self) -> Iterator[None]:
@@ -132,7 +144,7 @@ class OpenStore:
                 raise Refused("namespaces and under are both given. Give one of them.")
             check_namespace(under)
             return Scope(stored_names(names, self._under(under)), names)
-        if namespaces is not None and (isinstance(namespaces, str) or not namespaces):
+        if namespaces is not None and (not isinstance(namespaces, list | tuple) or not namespaces):
             raise Refused(f"namespaces is {namespaces!r}: give a list of at least one name.")
         for name in namespaces or ():
             check_namespace(name)
@@ -233,10 +245,17 @@ class OpenStore:
         self.installation.abandon()
 
     def close(self) -> None:
-        """Wait for the disk, sign a checkpoint of what was added, and close the files. Closing twice is no error."""
-        if self._closed or os.getpid() != self._process:
+        """Wait for the disk, sign a checkpoint of what was added, and close the files. Closing twice is no error.
+
+        Verbs that other threads are at are waited for; new ones are told that it is closed.
+        """
+        if os.getpid() != self._process:
             return
-        self._closed = True
+        with self._using:
+            if self._closed:
+                return
+            self._closed = True
+            self._using.wait_for(lambda: not set(self._users) - {get_ident()}, BUSY_SECONDS)
         for past in self._pasts:
             past.close()
         if self._search is not None:

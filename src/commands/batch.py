@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Self
 
 from ..errors import Refused
@@ -118,7 +119,9 @@ class Batch:
         draft = self._add(self._log.opening(stream, stored))
         self._records[stream] = Record(stream, stored, 0, 0, 0, b"")
         if older is not None:
-            self._follow(older, self._session.event(Superseded, by=stream, parents=_leaf(older)))
+            event = self._session.event(Superseded, by=stream, parents=_leaf(older))
+            self._follow(older, event, exact=bool(older.leaf))
+            self._records[older.stream] = replace(older, status="superseded", superseded_by=stream)
             self._holders |= dict.fromkeys(held_tags(self._session.index_key, older.stored, stored.namespace))
         for tag in (row.content, row.key):
             if tag is not None:
@@ -127,8 +130,9 @@ class Batch:
 
     def _reinforce(self, row: Row, same: Record) -> _Came:
         event = self._session.event(Reinforced, parents=_leaf(same), command_id=row.stored.command_id)
-        draft = self._follow(same, event)
-        if row.content is not None and row.content in self._holders:
+        claimed = row.content is not None and self._holders.get(row.content) == same.stream
+        draft = self._follow(same, event, exact=bool(same.leaf) and not claimed)
+        if claimed and row.content is not None:
             self._take(row.content, draft, same.stream)
         return _Came("reinforced", same.id, draft)
 
@@ -136,10 +140,9 @@ class Batch:
         self._drafts.append(draft)
         return len(self._drafts) - 1
 
-    def _follow(self, record: Record, event: Event) -> int:
-        """An event after the last one of a memory, counting those of this batch; wherever a new stream ends."""
+    def _follow(self, record: Record, event: Event, *, exact: bool) -> int:
+        """An event after the last one of a memory, counting those of this batch; or, not `exact`, wherever it ends."""
         self._ahead[record.stream] = ahead = self._ahead.get(record.stream, 0) + 1
-        exact = isinstance(event, Superseded) and record.leaf
         return self._add(self._log.following(record.stream, event, record.revision + ahead if exact else NEXT))
 
     def _take(self, tag: bytes, draft: int, stream: bytes) -> None:

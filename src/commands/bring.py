@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import Busy, Claimed, Refused, RevisionConflict, StreamErased
 from ..events.claims import Claim, Release, command_tag, renamed_tag
-from ..events.kinds import Imported, Stored
+from ..events.kinds import Forgotten, Imported, Protected, Revised, Stored, Superseded
 from ..events.lineage import Lineage
 from ..events.log import Append, Log
 from ..events.mapper import Draft, LoggedEvent
@@ -112,6 +112,7 @@ class _Rows:
             return "known"
         before = fold(events)
         _require_continuation(told, fresh, events)
+        _require_unprotected(told, fresh, before)
         event = self._session.event(
             Imported,
             namespace=_namespace(told, before),
@@ -193,6 +194,16 @@ class _Rows:
 def _namespace(told: Life, before: Record | None) -> str:
     first = told.events[0]
     return first.namespace if before is None and isinstance(first, Stored) else (before.namespace if before else "")
+
+
+def _require_unprotected(told: Life, fresh: Sequence[int], before: Record | None) -> None:
+    """Refuse a change of a memory that is protected by then: no store would have written it."""
+    protected = before is not None and before.protected
+    for event in (told.events[n] for n in fresh):
+        if isinstance(event, Protected):
+            protected = event.on
+        elif protected and isinstance(event, Revised | Forgotten | Superseded):
+            raise Refused("It is changed while it is protected, which nothing does. Export it anew where it began.")
 
 
 def _require_continuation(told: Life, fresh: Sequence[int], events: Sequence[LoggedEvent]) -> None:

@@ -17,12 +17,16 @@ from .session import Session, attempts
 
 
 class Change(NamedTuple):
-    """What is decided of a memory: the event, and the tags it takes and gives up with it."""
+    """What is decided of a memory: the event, and the tags it takes and gives up with it.
+
+    `alone`: it was decided from other memories too, so nothing else may be appended in between.
+    """
 
     status: Came
     event: Event
     takes: tuple[bytes, ...] = ()
     gives_up: tuple[bytes, ...] = ()
+    alone: bool = False
 
 
 class Wish(NamedTuple):
@@ -33,21 +37,24 @@ class Wish(NamedTuple):
     command_id: str | None = None
 
 
-def change(session: Session, wish: Wish, decide: Callable[[Record], Change]) -> Outcome:
-    """Append what is decided, durable when this returns.
+def change(session: Session, wish: Wish, asked: Event, decide: Callable[[Record], Change]) -> Outcome:
+    """Append what is decided of what is asked, durable when this returns.
 
     Raises NotFound; RevisionConflict where the memory is not at the revision it had to be at; Refused where `decide`
     says no, or where another memory holds what the change would claim.
     """
+    _require_id(wish)
     for _ in attempts():
+        size = session.installation.memory.follow().size
         record = current(session.installation.memory, wish.memory)
         record = record.renamed(canonical(session, record.stored.namespace))
-        done = _done_before(session, wish, record)
+        done = _done_before(session, wish, record, asked)
         if done is not None:
             return done
         _require_revision(wish, record)
         try:
-            return _append(session, wish, record, decide(record))
+            decided = decide(record)
+            return _append(session, wish, record, decided, size if decided.alone else None)
         except RevisionConflict:
             continue
         except Claimed as clash:
@@ -76,7 +83,7 @@ def held_tags(index_key: bytes, stored: Stored, namespace: str) -> tuple[bytes, 
     return tuple(tag for tag in (content_tag(index_key, named), key_tag(index_key, named)) if tag is not None)
 
 
-def _append(session: Session, wish: Wish, record: Record, decided: Change) -> Outcome:
+def _append(session: Session, wish: Wish, record: Record, decided: Change, size: int | None) -> Outcome:
     log = session.installation.memory
     event = decided.event.model_copy(update={"parents": (record.leaf,), "command_id": wish.command_id})
     draft = log.following(record.stream, event, record.revision + 1)
@@ -84,8 +91,15 @@ def _append(session: Session, wish: Wish, record: Record, decided: Change) -> Ou
     claims = tuple(Claim(tag, 0) for tag in (*decided.takes, *([command] if command else [])))
     releases = tuple(Release(tag, record.stream) for tag in decided.gives_up)
     free = (renamed_tag(session.index_key, record.namespace),)
-    appended = log.append(Append((draft,), claims, releases, free=free))[0]
+    appended = log.append(Append((draft,), claims, releases, free=free, size=size))[0]
     return Outcome(decided.status, record.id, appended.position)
+
+
+def _require_id(wish: Wish) -> None:
+    if wish.if_revision is not None and type(wish.if_revision) is not int:
+        raise Refused(f"if_revision is {wish.if_revision!r}: give the number of the revision you have read.")
+    if wish.command_id is not None and not (isinstance(wish.command_id, str) and wish.command_id.isprintable()):
+        raise Refused(f"command_id is {wish.command_id!r}: give a text of printable characters.")
 
 
 def _require_revision(wish: Wish, record: Record) -> None:
@@ -100,20 +114,31 @@ def _command(session: Session, wish: Wish, record: Record) -> bytes | None:
     return command_tag(session.index_key, record.stored.namespace, wish.command_id)
 
 
-def _done_before(session: Session, wish: Wish, record: Record) -> Outcome | None:
-    """What came of this command id the first time, where it was used before."""
+def _done_before(session: Session, wish: Wish, record: Record, asked: Event) -> Outcome | None:
+    """What came of this command id the first time, where it was used before for the same."""
     tag = _command(session, wish, record)
     found = session.installation.memory.holders([tag]).get(tag) if tag else None
     if found is None:
         return None
     stream, position = found
-    came = _came_of(done_under(session.installation.memory.event_at(position).event, wish.command_id))
-    if stream != record.stream or came is None:
+    done = done_under(session.installation.memory.event_at(position).event, wish.command_id)
+    came = _came_of(done)
+    if stream != record.stream or came is None or not _meant(done) <= _meant(asked):
         raise Refused(
             f"The command id {wish.command_id!r} was used for something else, the memory {stream.hex()}. "
             f"Give each command an id of its own."
         )
     return Outcome(came, record.id, position, repeated=True)
+
+
+_BESIDES = {*Event.model_fields, "reason"}
+
+
+def _meant(event: Event) -> set[str]:
+    """What an event says of a memory, its kind included. A revision leaves out what the memory said already."""
+    said = event.model_dump(exclude_defaults=True, exclude=_BESIDES)
+    parts = ((name, part) for name, value in said.items() for part in (value if type(value) is tuple else (value,)))
+    return {event.KIND, *(f"{name}: {part!r}" for name, part in parts)}
 
 
 def _came_of(event: Event) -> Came | None:

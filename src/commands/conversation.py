@@ -37,6 +37,8 @@ def chunks(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]
 
 
 def _row(turn: str | Mapping[str, Any], thread: str, place: int, shared: Mapping[str, Any]) -> dict[str, Any]:
-    said = {"text": turn} if isinstance(turn, str) else {_SPELLINGS.get(name, name): turn[name] for name in turn}
+    said: dict[str, Any] = {"text": turn}
+    if isinstance(turn, Mapping):
+        said = {_SPELLINGS.get(name, name): turn[name] for name in turn}
     own = {"kind": "turn", "thread": thread, "place": place, "command_id": f"turn {place} of {thread}"}
     return {**own, **shared, **said}

@@ -50,6 +50,8 @@ def check_namespace(namespace: str) -> None:
     """Refuse a name that is not one to eight segments, of 1 to 64 visible characters each, between slashes."""
     if not isinstance(namespace, str):
         raise Refused(f"The namespace {namespace!r} is not a text. Give a str, such as org/acme/user:ana.")
+    if not isinstance(namespace, str):
+        raise Refused(f"namespace is a {type(namespace).__name__}. Give a str.")
     segments = namespace.split("/")
     fits = len(segments) <= MAX_SEGMENTS and all(_is_segment(segment) for segment in segments)
     if not fits or not unicodedata.is_normalized("NFC", namespace):

@@ -22,7 +22,7 @@ def link(session: Session, wish: Wish, link: Link) -> Outcome:
             raise Refused(f"The memory {record.id} is linked so already. Give another kind of link.")
         return Change("linked", event)
 
-    return change(session, wish, decide)
+    return change(session, wish, event, decide)
 
 
 def unlink(session: Session, wish: Wish, link: Link) -> Outcome:
@@ -34,4 +34,4 @@ def unlink(session: Session, wish: Wish, link: Link) -> Outcome:
             raise Refused(f"The memory {record.id} has no such link. Look at its links with `tallystick get`.")
         return Change("unlinked", event)
 
-    return change(session, wish, decide)
+    return change(session, wish, event, decide)

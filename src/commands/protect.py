@@ -28,7 +28,7 @@ def protect(session: Session, wish: Wish, *, on: bool, reason: str | None = None
             raise Refused(f"The memory {record.id} is {'' if on else 'not '}protected already. Read it to see.")
         return Change("protected" if on else "unprotected", event)
 
-    return change(session, wish, decide)
+    return change(session, wish, event, decide)
 
 
 def pin(session: Session, wish: Wish, pinned: PinnedIn, *, on: bool) -> Outcome:
@@ -45,9 +45,9 @@ def pin(session: Session, wish: Wish, pinned: PinnedIn, *, on: bool) -> Outcome:
             raise Refused(f"The memory {record.id} is {record.status}, not current. Restore it before it is pinned.")
         if on:
             require_room(record, record.text, pinned)
-        return Change("pinned" if on else "unpinned", event)
+        return Change("pinned" if on else "unpinned", event, alone=on)
 
-    return change(session, wish, decide)
+    return change(session, wish, event, decide)
 
 
 def require_room(record: Record, text: str, pinned: PinnedIn) -> None:

@@ -47,9 +47,10 @@ def revise(session: Session, wish: Wish, fields: Mapping[str, Any], pinned: Pinn
             event,
             takes=tuple(tag for tag in after if tag not in before),
             gives_up=tuple(tag for tag in before if tag not in after),
+            alone=record.pinned,
         )
 
-    return change(session, wish, decide)
+    return change(session, wish, asked, decide)
 
 
 def _check_cleared(cleared: Sequence[str]) -> None:

@@ -57,7 +57,9 @@ def store_rows(session: Session, rows: Sequence[Mapping[str, Any]], echoes: Echo
     wishes: list[Stored | Outcome] = []
     for row in rows:
         try:
-            wishes.append(_stored(session, _command(row)))
+            stored = _stored(session, _command(row))
+            session.installation.memory.require_writable(stored)
+            wishes.append(stored)
         except Refused as error:
             wishes.append(refused(str(error)))
     accepted = [wish for wish in wishes if isinstance(wish, Stored)]
@@ -81,7 +83,9 @@ def store_many(session: Session, wishes: Sequence[Stored], echoes: Echoes) -> li
     raise Busy("Other writers keep changing the same memory. Try again.")
 
 
-def _command(row: Mapping[str, Any]) -> Store:
+def _command(row: Any) -> Store:
+    if not isinstance(row, Mapping):
+        raise Refused(f"A row is a {type(row).__name__}. Give a text, or a mapping of the fields of a memory.")
     unknown = [name for name in row if name not in Store.__dataclass_fields__]
     if unknown:
         raise Refused(f"{unknown[0]} is not a field of a memory. Give one of {field_names()}.")

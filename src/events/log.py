@@ -91,6 +91,10 @@ class Log:
         """A draft for an existing stream, at this revision or wherever the stream ends."""
         return Draft(stream, revision, event, None if event.CLEAR else self._data_key(stream))
 
+    def require_writable(self, event: Event) -> None:
+        """Raise Refused, naming the field, for an event that holds what can't be kept."""
+        self._mapper.encode(event)
+
     def append(self, request: Append, *, durable: bool = True) -> list[Appended]:
         """Append the drafts, all or none, and say where each now stands.
 

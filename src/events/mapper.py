@@ -130,7 +130,7 @@ class EventMapper(Mapper[UUID]):
         if REGISTRY.get((event.KIND, event.SCHEMA)) is not type(event):
             raise Refused(f"{type(event).__name__} is not a registered kind of event. Add it to the registry.")
         event_id = draft.id or new_id()
-        payload, commitment = self._close(draft, event_id, self.transcoder.encode(body_of(event)))
+        payload, commitment = self._close(draft, event_id, self.encode(event))
         return SealedEvent(
             originator_id=draft.originator_id,
             originator_version=draft.revision,
@@ -142,6 +142,10 @@ class EventMapper(Mapper[UUID]):
             commitment=commitment,
             wrapped=draft.wrapped,
         )
+
+    def encode(self, event: Event) -> bytes:
+        """The canonical body of an event. Raises Refused, naming the field, for a value that can't be kept."""
+        return bytes(self.transcoder.encode(body_of(event)))
 
     def to_domain_event(self, stored_event: StoredEvent) -> LoggedEvent:
         """The event the recorder read. Raises LogDamaged, naming the position, where it does not open."""

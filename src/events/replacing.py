@@ -11,6 +11,7 @@ from pathlib import Path
 from ..errors import Refused
 from .driver import refuse_open
 from .installation import FILE
+from .lease import FILE as LEASE_FILE
 from .lease import Lease
 
 KEPT = "replaced-"
@@ -31,7 +32,7 @@ def alone(store: Path) -> Iterator[None]:
 
 def refuse_occupied(folder: Path) -> None:
     """Refuse a folder that has something in it."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LEASE_FILE}):
         raise Refused(f"{folder} has something in it, and what is new goes into an empty folder. Name another one.")
 
 

@@ -99,7 +99,7 @@ def read_snapshot(path: Path) -> Snapshot:
             raise Refused(f"{path / MANIFEST} has version {written['version']}. Use the release that wrote it.")
         logs = {name: LogState(**state) for name, state in written["logs"].items()}
         at = datetime.fromisoformat(written["at"])
-        return Snapshot(path, written["store"], at, logs, written["bytes"], written["sha256"])
+        return Snapshot(path, bytes.fromhex(written["store"]).hex(), at, logs, written["bytes"], written["sha256"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NotFound(
             f"{path} is not a snapshot (its {MANIFEST} can't be read: {error}). Look for one with "
@@ -111,8 +111,16 @@ def snapshots_in(directory: Path) -> list[Snapshot]:
     """The snapshots in a directory, newest first; what is none is left out."""
     if not directory.is_dir():
         raise NotFound(f"There is no directory {directory}. Name the one that the snapshots were taken to.")
-    found = [read_snapshot(path.parent) for path in directory.glob(f"*/{MANIFEST}") if path.parent.suffix != _PARTIAL]
+    folders = (path.parent for path in directory.glob(f"*/{MANIFEST}") if path.parent.suffix != _PARTIAL)
+    found = [snapshot for snapshot in map(_read_or_none, folders) if snapshot is not None]
     return sorted(found, key=lambda snapshot: snapshot.at, reverse=True)
+
+
+def _read_or_none(path: Path) -> Snapshot | None:
+    try:
+        return read_snapshot(path)
+    except (NotFound, Refused):
+        return None
 
 
 def rotate(directory: Path, *, daily: int, weekly: int) -> list[Snapshot]:

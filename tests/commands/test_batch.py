@@ -1,6 +1,8 @@
 """Storing many at once: one transaction, a verdict for each row, decided as if the rows came one by one."""
 
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import Any
 
@@ -160,3 +162,54 @@ def state(memory: Memory) -> list[tuple[Any, ...]]:
     streams = [logged.header.stream.hex() for logged in memory.events() if logged.header.kind == "memory.stored"]
     records = [memory.get(stream) for stream in streams]
     return [(r.text, r.status, r.revision, r.reinforced, r.stored.key, r.superseded_by is None) for r in records]
+
+
+# ---- rows that depend on each other, and rows that are no rows
+
+
+@pytest.mark.parametrize("expired", [True, False])
+def test_an_echo_of_what_the_same_batch_supersedes_is_a_new_memory(memory: Memory, *, expired: bool) -> None:
+    """The older value of the key is gone by then: its text said again is not lost, and no claim is."""
+    past = datetime.now(UTC) + timedelta(milliseconds=300)
+    old = memory.store("apple one", key="k", expires_at=past if expired else None)
+    memory.recall("apple")
+    if expired:
+        time.sleep(0.4)
+    first, second = memory.store_many([{"text": "banana two", "key": "k"}, "apple one"])
+    assert (first.superseded_id, second.status) == (old.id, "stored")
+    memory.verify(views=True)
+    assert memory.store("cherry three", key="k").superseded_id == first.id
+    assert {hit.text for hit in memory.recall("apple banana cherry")} == {"apple one", "cherry three"}
+
+
+def test_an_echo_that_races_a_forget_is_not_lost(memory: Memory) -> None:
+    """Whichever comes first: the text is current in the end, or its memory was forgotten after it was said again."""
+    for n in range(30):
+        stored = memory.store(f"text {n}", key=f"k{n}")
+        memory.get(stored.id)
+        racing = Thread(target=memory.forget, args=(stored.id,))
+        racing.start()
+        outcome = memory.store(f"text {n}")
+        racing.join()
+        kinds = [logged.header.kind for logged in memory.history(outcome.id)]
+        assert outcome.status == "stored" or kinds[-1] == "memory.forgotten", kinds
+
+
+NO_ROWS: dict[str, Any] = {
+    "a number": 5,
+    "nothing": None,
+    "a list": ["x"],
+    "NUL in metadata": {"text": "b", "metadata": {"a": "\0"}},
+    "NUL in a tag": {"text": "b", "tags": ["\0"]},
+    "a number too big": {"text": "b", "metadata": {"a": 1 << 64}},
+    "no number": {"text": "b", "metadata": {"a": float("nan")}},
+    "a lone surrogate": {"text": "b", "metadata": {"a": "\ud83c"}},
+    "no namespace": {"text": "b", "namespace": None},
+}
+
+
+@pytest.mark.parametrize("row", NO_ROWS.values(), ids=NO_ROWS)
+def test_what_can_not_be_kept_is_refused_alone(memory: Memory, row: Any) -> None:
+    """The rows around it are stored, whatever is wrong with it."""
+    assert statuses(memory.store_many(["a", row, "c"])) == ["stored", "refused", "stored"]
+    assert statuses(memory.store_conversation(["a", row, "c"], thread="t")) == ["stored", "refused", "stored"]

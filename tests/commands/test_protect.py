@@ -1,6 +1,8 @@
 """Protection and pins: what nothing may change, and what belongs to every context."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -107,3 +109,51 @@ def test_what_is_not_current_is_not_pinned(memory: Memory) -> None:
     memory.forget(stored.id)
     with pytest.raises(Refused, match="not current"):
         memory.pin(stored.id)
+
+
+def test_a_restored_memory_is_pinned_only_where_there_is_room(memory: Memory) -> None:
+    """Its place may have been taken meanwhile."""
+    first, second = (memory.store(letter * PINNED_BYTES).id for letter in "ab")
+    memory.pin(first)
+    memory.forget(first)
+    memory.pin(second)
+    with pytest.raises(Refused, match="8,192 is the most"):
+        memory.restore(first)
+    memory.pin(second, on=False)
+    assert memory.restore(first).status == "restored"
+
+
+def test_pins_that_race_leave_the_limit_whole(memory: Memory) -> None:
+    """Each is decided on what the others have pinned."""
+    ids = [memory.store(f"{n}" * 3000).id for n in range(6)]
+
+    def pin(memory_id: str) -> None:
+        with suppress(Refused):
+            memory.pin(memory_id)
+
+    racing = [Thread(target=pin, args=(memory_id,)) for memory_id in ids]
+    for thread in racing:
+        thread.start()
+    for thread in racing:
+        thread.join()
+    assert len(memory._opened.pinned("project:app")) == 2
+
+
+COMMANDS: dict[str, Callable[[Memory, str], Any]] = {
+    "revise": lambda memory, id: memory.revise(id, text="cherry", command_id="c"),
+    "forget": lambda memory, id: memory.forget(id, command_id="c"),
+    "pin": lambda memory, id: memory.pin(id, command_id="c"),
+    "unpin": lambda memory, id: memory.pin(id, on=False, command_id="c"),
+    "protect": lambda memory, id: memory.protect(id, command_id="c"),
+}
+
+
+@pytest.mark.parametrize("act", COMMANDS)
+def test_a_command_id_that_was_used_for_something_else_is_refused(memory: Memory, act: str) -> None:
+    """Nothing is said to be done that was not."""
+    stored = memory.store("apple", tags=["a", "b"])
+    revised = memory.revise(stored.id, text="banana", tags_added=["c", "a"], command_id="c")
+    with pytest.raises(Refused, match="used for something else"):
+        COMMANDS[act](memory, stored.id)
+    again = memory.revise(stored.id, text="banana", tags_added=["c", "a"], command_id="c")
+    assert again == revised._replace(repeated=True)

@@ -268,3 +268,22 @@ def test_a_forged_snapshot_is_refused(kept: Kept, tmp_path: Path) -> None:
     with pytest.raises(LogDamaged):
         Memory.restore_snapshot(taken.path, tmp_path / "new", keys=kept.keys)
     assert not (tmp_path / "new" / "log.db").exists()
+
+
+def test_a_snapshot_that_can_not_be_read_hides_no_other(kept: Kept) -> None:
+    """It is left out of the list, kept by `rotate`, and refused by name; another one goes into the same folder."""
+    with kept.open() as memory:
+        bad, good = (memory.snapshot(kept.snapshots) for _ in range(2))
+    content = bytearray((bad.path / "log.db").read_bytes())
+    content[9000] ^= 1
+    (bad.path / "log.db").write_bytes(content)
+    new = kept.snapshots.parent / "new"
+    with pytest.raises(LogDamaged, match="not the one that was taken"):
+        Memory.restore_snapshot(bad.path, new, keys=kept.keys)
+    for manifest in ("{", '{"version": 1, "store": 5}'):
+        (bad.path / "manifest.json").write_text(manifest)
+        assert [snapshot.path for snapshot in Memory.snapshots(kept.snapshots)] == [good.path]
+        assert Memory.rotate_snapshots(kept.snapshots) == []
+        with pytest.raises(NotFound, match="not a snapshot"):
+            Memory.restore_snapshot(bad.path, new, keys=kept.keys)
+    assert Memory.restore_snapshot(good.path, new, keys=kept.keys) is None

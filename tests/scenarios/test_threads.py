@@ -6,12 +6,15 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from random import random
+from threading import Thread, get_ident
+from time import sleep
 from typing import Any
 
 import pytest
 
 from tallystick import Memory
-from tallystick.errors import Refused
+from tallystick.errors import Refused, TallystickError
 from tallystick.events.driver import Datastore
 from tallystick.events.kinds import Recalled, Stored
 
@@ -142,3 +145,27 @@ def test_readers_are_recorded_on_one_stream(memory: Memory) -> None:
     assert len({logged.header.stream for logged in recalls}) == 1
     assert sorted(logged.header.revision for logged in recalls) == list(range(THREADS))
     assert all(isinstance(logged.event, Recalled) for logged in recalls)
+
+
+def test_closing_waits_for_what_others_are_at() -> None:
+    """A verb that another thread is at ends as if nothing happened; the next one is told that the Memory is closed."""
+    for _ in range(5):
+        ended: list[str] = []
+
+        def work(memory: Memory, ended: list[str] = ended) -> None:
+            try:
+                while True:
+                    memory.store(f"{get_ident()} {len(ended)} {random()}")
+                    memory.recall("text")
+                    memory.log()
+            except TallystickError as error:
+                ended.append(f"{type(error).__name__}: {error}")
+
+        with Memory.temporary() as memory:
+            threads = [Thread(target=work, args=(memory,)) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            sleep(0.05)
+        for thread in threads:
+            thread.join()
+        assert ended == ["Unavailable: This Memory is closed. Open the store again."] * 6
