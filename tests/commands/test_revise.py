@@ -1,19 +1,15 @@
 """Revising: what changes, what stays, what is kept of it, and what is refused."""
 
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Iterator
 from threading import Thread
 from typing import Any
 
 import pytest
 
 from tallystick import Memory
-from tallystick.commands import session
-from tallystick.commands.change import current
 from tallystick.commands.revise import FIELDS
-from tallystick.errors import Busy, NotFound, Refused, RevisionConflict
+from tallystick.errors import NotFound, Refused, RevisionConflict
 from tallystick.events.kinds import Revised, Stored
-from tallystick.events.log import Append
 from tallystick.projections.record import CLEARABLE, REVISABLE
 
 
@@ -194,69 +190,3 @@ def test_revisions_of_two_writers_come_one_after_the_other(memory: Memory) -> No
     for writer in writers:
         writer.join()
     assert len(memory.get(stored.id).tags) == 24
-
-
-def another(memory: Memory) -> Memory:
-    """The same store, opened once more, as another process has it."""
-    status = memory.status()
-    return Memory.open(status.store, namespace="project:app", keys=status.keys, model="none")
-
-
-def overtaken(memory: Memory, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], times: int = 1) -> None:
-    """Act so many times, each between a command's look at a memory and its append."""
-    log = memory._opened.installation.memory
-    append = log.append
-
-    def append_and_be_overtaken(request: Append, *, durable: bool = True) -> Any:
-        nonlocal times
-        if times:
-            times -= 1
-            act()
-        return append(request, durable=durable)
-
-    monkeypatch.setattr(log, "append", append_and_be_overtaken)
-
-
-def test_a_command_id_that_another_takes_meanwhile_is_done_once(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever comes second is told what came of it, or that it was used for something else; nothing is done twice."""
-    one, two = memory.store("one"), memory.store("two")
-    with another(memory) as other:
-        overtaken(memory, monkeypatch, lambda: other.revise(one.id, text="one, revised", command_id="c1"))
-        outcome = memory.revise(one.id, text="one, revised", command_id="c1")
-        assert (outcome.status, outcome.repeated, memory.get(one.id).revision) == ("revised", True, 1)
-        monkeypatch.undo()
-        overtaken(memory, monkeypatch, lambda: other.revise(one.id, text="one again", command_id="c2"))
-        with pytest.raises(Refused, match=f"'c2' was used for something else, the memory {one.id}"):
-            memory.revise(two.id, text="two, revised", command_id="c2")
-        assert memory.get(two.id).revision == 0
-
-
-def test_a_command_that_others_always_overtake_is_busy(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gives up after a while, says so, and has changed nothing."""
-    stored, numbers = memory.store("one"), count()
-    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.1)
-    with another(memory) as other:
-        overtaken(memory, monkeypatch, lambda: other.revise(stored.id, text=f"text {next(numbers)}"), times=9999)
-        with pytest.raises(Busy, match="keep changing this memory. Try again"):
-            memory.revise(stored.id, text="mine")
-    assert all(hit.text != "mine" for hit in memory.recall("mine text"))
-    assert memory.get(stored.id).revision == next(numbers)
-
-
-def test_a_command_id_of_a_stored_memory_changes_nothing(memory: Memory) -> None:
-    """An id that was given to store is no id of a change, not even of the same memory."""
-    stored = memory.store("one", command_id="c1")
-    with pytest.raises(Refused, match="used for something else"):
-        memory.revise(stored.id, text="two", command_id="c1")
-    with pytest.raises(Refused, match="used for something else"):
-        memory.forget(stored.id, command_id="c1")
-    assert (memory.get(stored.id).revision, memory.get(stored.id).status) == (0, "current")
-
-
-def test_a_stream_that_is_no_memory_is_not_changed(memory: Memory) -> None:
-    """By the log itself, whatever a view may say there is."""
-    log = memory._opened.installation.memory
-    with pytest.raises(NotFound, match=f"There is no memory {'6d' * 16}"):
-        current(log, b"m" * 16)

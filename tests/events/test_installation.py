@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -842,3 +844,30 @@ def test_where_no_mark_can_be_kept_all_is_checked_each_time(
     entry_byte(1, 65)(place)
     with pytest.raises(LogDamaged):
         Installation.open(place.store, "env")
+
+
+KILLED = """
+import os, sys
+from sqlcipher3 import dbapi2
+
+connection = dbapi2.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size=1")
+connection.execute("BEGIN")
+connection.execute("CREATE TABLE setting (name TEXT, value BLOB)")
+connection.executemany("INSERT INTO setting VALUES ('x', zeroblob(?))", [(4000,)] * 50)
+os._exit(9)
+"""
+
+
+def test_what_a_killed_creation_had_begun_is_rolled_back(place: Place) -> None:
+    """Half of a log.db with its journal beside it is no store: opening says so, and one is made there."""
+    place.store.mkdir()
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(place.store / FILE)], check=False)
+    assert killed.returncode == 9
+    assert (place.store / FILE).stat().st_size > 4096
+    assert (place.store / f"{FILE}-journal").stat().st_size > 0
+    with pytest.raises(NotFound, match="There is no store"):
+        Installation.open(place.store, place.keys)
+    assert not (place.store / f"{FILE}-journal").exists()
+    place.create().close({})
+    opened(place)

@@ -349,3 +349,14 @@ def test_what_the_environment_holds_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert set(place_of("env", STORE).holds()) == {"kek.key", "writer.pub"}
     held = place_of(Module(), STORE)
     assert (held.holds(), held.read("kek.key")) == ([], None)
+
+
+def test_no_store_is_made_with_half_a_root_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root key proves the store's first events: its public half reads and can't begin one."""
+    set_keys(monkeypatch)
+    monkeypatch.delenv("TALLYSTICK_KEY_ROOT")
+    monkeypatch.setenv("TALLYSTICK_KEY_ROOT_PUB", SeedSigner(SEED["root"]).public.hex())
+    with pytest.raises(KeysMissing, match=r"Of root\.key only the public half is here, which can't sign"):
+        Memory.open(tmp_path / "store", keys="env", model="none")
+    with pytest.raises(NotFound):
+        Memory.open(tmp_path / "store", keys="env", model="none", create=False)
