@@ -218,6 +218,7 @@ def test_a_backup_of_other_keys_is_not_taken(tmp_path: Path) -> None:
             sealed.open(PASSPHRASE)
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory is in use")
 def test_a_passphrase_that_can_not_be_checked_for_want_of_memory_is_not_wrong(file: Path) -> None:
     """Who has not enough memory is told how much it takes, and that it is no matter of the passphrase."""
     dear = read_backup(file)._replace(effort=Effort(1, 1 << 30))
