@@ -61,7 +61,7 @@ class Mark:
         """What the mark in this directory says, without a lock and without writing; NOTHING where there is none."""
         try:
             descriptor = os.open(directory / "mark", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return NOTHING
         try:
             return _read_slots(descriptor, directory / "mark")
@@ -176,6 +176,6 @@ def _read_slot(data: bytes) -> Marked | None:
     try:
         body: Any = decode_body(framed[start:])
         frontiers = {o: Frontier(n, tuple(hashes)) for o, n, hashes in body["logs"]}
-    except (NotCanonical, KeyError, ValueError, TypeError):
+        return Marked(int.from_bytes(data[:NUMBER_BYTES], "big"), frontiers, dict(body["closed"]))
+    except (NotCanonical, KeyError, ValueError, TypeError, AttributeError):
         return None
-    return Marked(int.from_bytes(data[:NUMBER_BYTES], "big"), frontiers, body["closed"])

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tallystick import Memory
-from tallystick.commands import arrive, rows
-from tallystick.errors import NotFound, Refused
+from tallystick.commands import arrive, rows, session
+from tallystick.errors import Busy, NotFound, Refused
 from tallystick.events.kinds import Imported
+from tallystick.events.log import Append
 from tallystick.queries import export
 
 ORIGIN = "ab" * 32
@@ -258,6 +259,7 @@ POISON: dict[str, tuple[object, str]] = {
     "the same event twice": ({**stored(1), "events": stored(1)["events"] * 2}, "id of an earlier one"),
     "a link to nothing": (happened(stored(1), 2, "linked", to="x", kind="causes"), "the other memory"),
     "hashes that are none": (stored(1, derived_from=["x"]), "derived_from"),
+    "hashes that are no list": (stored(1, parents="ab" * 32), "parents is no list"),
 }  # fmt: skip
 
 
@@ -383,3 +385,73 @@ def test_a_long_life_stands_in_several_rows(
     here.export(tmp_path / "again")
     told = [[json.loads(row) for row in each.read_bytes().splitlines()[1:-1]] for each in (path, tmp_path / "again")]
     assert told[0] == told[1]
+
+
+def test_lines_without_anything_on_them_are_no_rows(here: Memory, tmp_path: Path) -> None:
+    """A file that an editor has been in comes in as it was, and a refusal names the line of the file."""
+    path = write(tmp_path, stored(1, "One"), b"", b" \t\r", stored(2, "Two"), b"", b"[1]")
+    content = path.read_bytes().replace(b'{"end": 6}', b'{"end": 3}')
+    path.write_bytes(content)
+    assert here.import_(path)[:4] == (2, 0, 0, 1)
+    assert list(reasons(path)) == [7]
+
+
+def test_news_of_a_memory_whose_text_is_held_here_are_refused(there: Memory, here: Memory, tmp_path: Path) -> None:
+    """What came in before stays as it was, and the one of here keeps its text; once that is forgotten it comes in."""
+    moved = there.store("First version")
+    there.export(tmp_path / "out")
+    here.import_(tmp_path / "out")
+    own = here.store("Second version")
+    there.revise(moved.id, text="Second version")
+    there.export(tmp_path / "out")
+    assert here.import_(tmp_path / "out")[:4] == (0, 0, 0, 1)
+    assert list(reasons(tmp_path / "out").values()) == [
+        f"Its text or key is held here by {own.id}. Forget that one, then import it again."
+    ]
+    assert {hit.text for hit in here.recall("version")} == {"First version", "Second version"}
+    here.forget(own.id)
+    assert here.import_(tmp_path / "out")[:4] == (0, 1, 0, 0)
+    assert [hit.text for hit in here.recall("version")] == ["Second version"]
+
+
+def overtaken(memory: Memory, monkeypatch: pytest.MonkeyPatch, act: Callable[[Memory], Any], times: int) -> None:
+    """Let another opening act so many times, each between a look of an import at the log and its append."""
+    log, status = memory._opened.installation.memory, memory.status()
+    append = log.append
+
+    def append_and_be_overtaken(request: Append, *, durable: bool = True) -> Any:
+        nonlocal times
+        if times:
+            times -= 1
+            with Memory.open(status.store, keys=status.keys, model="none") as other:
+                act(other)
+        return append(request, durable=durable)
+
+    monkeypatch.setattr(log, "append", append_and_be_overtaken)
+
+
+def test_what_another_stores_meanwhile_stands(here: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import that loses a text to another process decides again: the text of here stands, the file's steps back."""
+    overtaken(here, monkeypatch, lambda other: other.store("One"), times=1)
+    assert here.import_(write(tmp_path, stored(1, "One"), stored(2, "Two")))[:4] == (2, 0, 0, 0)
+    assert here.status().memories == {"current": 2, "superseded": 1}
+    assert sorted(hit.text for hit in here.recall("one two")) == ["One", "Two"]
+
+
+def test_an_import_that_others_always_overtake_is_busy(
+    here: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives up after a while, with nothing of the portion written, and can be run again."""
+    texts = iter(range(1, 1000))
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.2)
+
+    def in_the_way(other: Memory) -> None:
+        other.store(f"Text {next(texts)}")
+
+    overtaken(here, monkeypatch, in_the_way, times=999)
+    path = write(tmp_path, *(stored(n, f"Text {n}") for n in range(1, 200)))
+    with pytest.raises(Busy, match="keep changing the same memories. Try again"):
+        here.import_(path)
+    assert not [logged for logged in here.events() if isinstance(logged.event, Imported)]
+    monkeypatch.undo()
+    assert here.import_(path).new == 199

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from threading import Thread
 from typing import Any
 
@@ -11,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick import Memory, Outcome
-from tallystick.errors import Refused
+from tallystick.commands import session
+from tallystick.errors import Busy, LogDamaged, Refused
+from tallystick.events.claims import PLACES
+from tallystick.events.log import Append
 
 
 @pytest.fixture
@@ -213,3 +217,54 @@ def test_what_can_not_be_kept_is_refused_alone(memory: Memory, row: Any) -> None
     """The rows around it are stored, whatever is wrong with it."""
     assert statuses(memory.store_many(["a", row, "c"])) == ["stored", "refused", "stored"]
     assert statuses(memory.store_conversation(["a", row, "c"], thread="t")) == ["stored", "refused", "stored"]
+
+
+def test_a_command_id_of_another_kind_of_command_is_refused(memory: Memory) -> None:
+    """What was forgotten under an id is not stored under it; the rows around it are."""
+    first = memory.store("one")
+    memory.forget(first.id, command_id="c1")
+    outcomes = memory.store_many([{"text": "two", "command_id": "c1"}, "three"])
+    assert statuses(outcomes) == ["refused", "stored"]
+    assert "'c1' was used for something else" in str(outcomes[0].reason)
+    assert memory.status().memories == {"forgotten": 1, "current": 1}
+
+
+def test_a_text_of_another_type_is_refused(memory: Memory) -> None:
+    """By the name of its type; a batch goes on."""
+    rows: list[Any] = [{"text": 5}, {"text": None}, "one"]
+    outcomes = memory.store_many(rows)
+    assert statuses(outcomes) == ["refused", "refused", "stored"]
+    assert [outcome.reason for outcome in outcomes[:2]] == [
+        "text is a int. Give a str.", "text is a NoneType. Give a str.",
+    ]  # fmt: skip
+
+
+def test_a_batch_that_others_always_overtake_is_busy(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives up after a while, says so, and has written nothing."""
+    log, status, numbers = memory._opened.installation.memory, memory.status(), count()
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.1)
+    append = log.append
+    with Memory.open(status.store, namespace="project:app", keys=status.keys, model="none") as other:
+
+        def append_and_be_overtaken(request: Append, *, durable: bool = True) -> Any:
+            other.store(f"value {next(numbers)}", key="k")
+            return append(request, durable=durable)
+
+        monkeypatch.setattr(log, "append", append_and_be_overtaken)
+        with pytest.raises(Busy, match="keep changing the same memory. Try again"):
+            memory.store_many([{"text": "mine", "key": "k"}, "beside it"])
+    assert {hit.text for hit in memory.recall("mine beside value")} == {f"value {next(numbers) - 1}"}
+
+
+def test_a_claim_that_leads_to_no_memory_is_not_followed() -> None:
+    """Of a table that nobody signed a row may say anything: the text is refused, and the log grows by nothing."""
+    with Memory.temporary() as memory:
+        memory.store("one")
+        memory.recall("one")
+        with memory._opened.installation.datastore.transaction(commit=True) as cursor:
+            cursor.execute("UPDATE claim SET place = ?", (PLACES + 1,))
+        with pytest.raises(Refused, match="is not a memory. Run `tallystick verify`"):
+            memory.store("one")
+        assert statuses(memory.store_many(["one", "two"])) == ["refused", "stored"]
+        with pytest.raises(LogDamaged):
+            memory.verify()

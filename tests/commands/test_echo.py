@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tallystick import Memory
+from tallystick.commands import echo
 
 
 @pytest.fixture
@@ -47,3 +48,12 @@ def test_a_forgotten_memory_has_no_echo(memory: Memory) -> None:
     memory.recall("office")
     memory.forget(stored.id)
     assert memory.store("The office is in Lisbon").status == "stored"
+
+
+def test_a_process_remembers_some_of_what_it_recalled(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest: a process that runs for ever does not grow, and what it has forgotten is stored as said anew."""
+    monkeypatch.setattr(echo, "REMEMBERED", 2)
+    texts = [f"The office number {n} is in Lisbon" for n in range(3)]
+    for text in texts:
+        memory.get(memory.store(text, subject="user:ana").id)
+    assert [memory.store(text).status for text in texts] == ["stored", "reinforced", "reinforced"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,10 +18,11 @@ from hypothesis import strategies as st
 from tallystick import Memory
 from tallystick.commands.carry import WITHHELD
 from tallystick.commands.recover import Recovery
-from tallystick.errors import Busy, LogBehindMark, LogDamaged, NotFound, Refused
+from tallystick.errors import Busy, LogBehindMark, LogDamaged, NotFound, Refused, Unavailable
 from tallystick.events.claims import PLACES
 from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import FILE
+from tallystick.events.keys import NAMES
 from tallystick.events.kinds import REGISTRY, Recovered
 from tallystick.projections.record import Record
 
@@ -454,3 +457,54 @@ def test_names_of_namespaces_go_over(place: Place) -> None:
         assert memory.store("a text", namespace="a", command_id="c").repeated
         assert memory.store("another text", key="k", namespace="b").status == "superseded"
         assert memory.verify(views=True).views
+
+
+def test_a_store_without_its_mark_can_be_recovered(place: Place) -> None:
+    """Nothing says that it is the newest: a person may say that it is to be gone on from, and the next mark holds."""
+    with place.open() as memory:
+        memory.store("a text")
+    (place.keys / "mark").unlink()
+    assert recovered(place).logs[0].events == 1
+    with place.open() as memory:
+        assert [hit.text for hit in memory.recall("text")] == ["a text"]
+        assert memory.store("another text").status == "stored"
+        memory.verify(views=True)
+    with pytest.raises(Refused, match="nothing to recover"):
+        recovered(place)
+
+
+@pytest.mark.skipif(not os.path.isdir("/sys"), reason="needs a directory that nobody can write to")
+def test_a_store_goes_on_where_no_mark_can_be_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With keys from the environment and no directory of state the new log is made all the same."""
+    for number, name in enumerate(NAMES, 1):
+        monkeypatch.setenv(f"TALLYSTICK_KEY_{name.upper()}", (bytes([number]) * 32).hex())
+    monkeypatch.setenv("HOME", "/sys")
+    with Memory.open(place.store, keys="env", model="none") as memory:
+        memory.store("a text")
+    outcome = Memory.recover(place.store, reason="moved", keys="env")
+    assert (outcome.logs[0].events, outcome.withheld) == (1, ())
+    with Memory.open(place.store, keys="env", model="none") as memory:
+        assert [hit.text for hit in memory.recall("text")] == ["a text"]
+        memory.verify(views=True)
+
+
+def test_a_recovery_that_finds_no_room_changes_nothing(behind: tuple[Place, Any, Any, Any]) -> None:
+    """The store stays what it was, no half of a new one lies in it, and with room it is recovered."""
+    place = behind[0]
+    before = {path: path.read_bytes() for path in place.store.rglob("*") if path.is_file()}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (120 << 10, hard))
+    try:
+        with pytest.raises(Unavailable, match="try again"):
+            recovered(place)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    after = {path: path.read_bytes() for path in place.store.rglob("*") if path.is_file()}
+    assert before.items() <= after.items()
+    added = {path.name: content for path, content in after.items() if path not in before}
+    assert set(added) <= {"lease", f"{FILE}-wal", f"{FILE}-shm"}  # what a reader leaves
+    assert not added.get(f"{FILE}-wal")
+    with pytest.raises(LogBehindMark):
+        place.open()
+    recovered(place)
+    place.open().close()

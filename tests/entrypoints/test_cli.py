@@ -299,8 +299,12 @@ def test_the_log_is_followed(store: Tally, project: Path) -> None:
         assert json.loads(process.stdout.readline())["kind"] == "memory.stored"
         store("recall", "apples")
         assert json.loads(process.stdout.readline())["kind"] == "memory.recalled"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        for _ in range(4):  # one that arrives while Python collects garbage is lost
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+                break
+        assert process.returncode == 0
     finally:
         process.kill()
         process.wait()

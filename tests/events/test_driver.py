@@ -367,3 +367,15 @@ def test_an_operational_error_of_the_library_is_no_busy() -> None:
     error: Any = dbapi2.OperationalError("cannot start a transaction within a transaction")
     error.sqlite_errorcode = 21
     assert type(translate(error, File(Path("log.db"), LogDamaged))) is OperationalError
+
+
+def test_who_waited_in_vain_for_the_writer_gives_nothing_back(datastore: Datastore) -> None:
+    """The turn that a thread never had stays with the one that has it, and is free once that is done."""
+    pool = datastore.pool
+    first = pool.get_connection(is_writer=True)
+    for _ in range(2):
+        with pytest.raises(PersistenceError, match="waiting for return of writer"):
+            pool.get_connection(timeout=0.01, is_writer=True)
+    pool.put_connection(first)
+    insert(datastore, 1)
+    assert (numbers(datastore), pool.num_in_use) == ([1], 0)

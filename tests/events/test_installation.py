@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -786,3 +788,86 @@ def test_errors_that_say_no_leave_nothing_open(place: Place, refused: type[Tally
     entry = Installation.open(place.store, place.keys)
     assert entry.alone
     entry.abandon()
+
+
+# ---- what is served of a log that does not verify to its end, and where no mark can be kept
+
+
+@pytest.mark.parametrize("until", [-1, 0, 6, 99])
+def test_what_is_asked_for_beyond_the_log_is_refused(written: Place, until: int) -> None:
+    """Nobody is served a shorter log than the one they asked for."""
+    with pytest.raises(Refused, match="so none before position .* Give a lower position"):
+        Installation.read(written.store, written.keys, until=until)
+    opened(written)
+
+
+def test_a_damaged_access_log_does_not_keep_memories_back(written: Place) -> None:
+    """Up to a position of the memory log all is served, and of the access log as much as verifies."""
+    entry_byte(2, 65, 1)(written)
+    with pytest.raises(LogDamaged):
+        Installation.read(written.store, written.keys)
+    installation = Installation.read(written.store, written.keys, until=3)
+    try:
+        sizes = [log.tip.size for log in installation.logs]
+        assert (installation.checked, sizes) == ("full", [3, 0])
+        assert [page[0].header.position for page in installation.memory.pages(0, 1)] == [1]
+    finally:
+        installation.abandon()
+
+
+def test_a_store_whose_write_ahead_log_can_not_be_opened_is_not_taken_for_none(written: Place) -> None:
+    """It is there and can't be read now: that is said, and no new one is made in its place."""
+    (written.store / f"{FILE}-wal").mkdir()
+    before = (written.store / FILE).stat().st_size
+    for act in (Installation.open, Installation.create):
+        with pytest.raises(Unavailable, match="try again"):
+            act(written.store, written.keys)
+    assert (written.store / FILE).stat().st_size == before
+    (written.store / f"{FILE}-wal").rmdir()
+    opened(written)
+
+
+def test_where_no_mark_can_be_kept_all_is_checked_each_time(
+    place: Place, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys from the environment and no directory of state: every opening reads the whole log, and says so."""
+    for number, name in enumerate(NAMES, 1):
+        monkeypatch.setenv(f"TALLYSTICK_KEY_{name.upper()}", (bytes([number]) * 32).hex())
+    (home / ".local").touch()
+    with Memory.open(place.store, keys="env", model="none") as memory:
+        memory.store("a text")
+    for _ in range(2):
+        installation = Installation.open(place.store, "env")
+        installation.share()
+        assert (installation.mark, installation.checked, installation.unmarked) == (None, "structure", True)
+        installation.close({})
+    entry_byte(1, 65)(place)
+    with pytest.raises(LogDamaged):
+        Installation.open(place.store, "env")
+
+
+KILLED = """
+import os, sys
+from sqlcipher3 import dbapi2
+
+connection = dbapi2.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size=1")
+connection.execute("BEGIN")
+connection.execute("CREATE TABLE setting (name TEXT, value BLOB)")
+connection.executemany("INSERT INTO setting VALUES ('x', zeroblob(?))", [(4000,)] * 50)
+os._exit(9)
+"""
+
+
+def test_what_a_killed_creation_had_begun_is_rolled_back(place: Place) -> None:
+    """Half of a log.db with its journal beside it is no store: opening says so, and one is made there."""
+    place.store.mkdir()
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(place.store / FILE)], check=False)
+    assert killed.returncode == 9
+    assert (place.store / FILE).stat().st_size > 4096
+    assert (place.store / f"{FILE}-journal").stat().st_size > 0
+    with pytest.raises(NotFound, match="There is no store"):
+        Installation.open(place.store, place.keys)
+    assert not (place.store / f"{FILE}-journal").exists()
+    place.create().close({})
+    opened(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tallystick.errors import KeysMissing, Refused
+from tallystick.errors import KeysMissing, Refused, Unavailable
 from tallystick.events.canonical import decode_body, encode_body
 from tallystick.events.key_backup import (
     DIGEST_BYTES,
@@ -207,3 +208,26 @@ def test_what_is_no_backup_is_named(tmp_path: Path) -> None:
     for none in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(KeysMissing, match="can't be read"):
             read_backup(none)
+
+
+def test_a_backup_of_other_keys_is_not_taken(tmp_path: Path) -> None:
+    """What opens and holds a key of another name or length is of another release: nothing of it is put anywhere."""
+    for entries in ({**ENTRIES, "quantum.key": b"q" * 32}, {**ENTRIES, "kek.key": b"short"}):
+        sealed = Backup.seal(entries, PASSPHRASE, store=b"s" * 16, made_at=1, effort=QUICK)
+        with pytest.raises(Refused, match="no key of this release.*Upgrade and try again"):
+            sealed.open(PASSPHRASE)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory is in use")
+def test_a_passphrase_that_can_not_be_checked_for_want_of_memory_is_not_wrong(file: Path) -> None:
+    """Who has not enough memory is told how much it takes, and that it is no matter of the passphrase."""
+    dear = read_backup(file)._replace(effort=Effort(1, 1 << 30))
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (256 << 20), hard))
+    try:
+        with pytest.raises(Unavailable, match="takes 1024 MiB of memory, which can't be had now. Free it"):
+            dear.open(PASSPHRASE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert read_backup(file).open(PASSPHRASE) == ENTRIES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,12 +11,13 @@ from typing import Any
 
 import keyring
 import keyring.backends.fail
+import keyring.errors
 import pytest
 from keyrings.alt.file import PlaintextKeyring
 
 from tallystick import Memory, Signer
 from tallystick.errors import KeysMissing, NotFound, Refused, Unavailable
-from tallystick.events.key_places import Directory, default_directory, place_of
+from tallystick.events.key_places import Directory, default_directory, place_of, write_new
 from tallystick.events.keys import ENTRIES, NAMES, SIGNING, KeyPlace, create_keys
 from tallystick.events.signing import SeedSigner
 
@@ -299,3 +301,62 @@ def test_every_place_says_where_an_entry_is() -> None:
         assert len({place.where(entry) for entry in ENTRIES}) == len(ENTRIES)
     assert place_of(None, STORE).where("kek.key") == str(default_directory(STORE) / "kek.key")
     assert place_of("env", STORE).where("writer.pub") == "TALLYSTICK_KEY_WRITER_PUB"
+
+
+def test_a_keyring_takes_all_keys_or_none(system_keyring: PlaintextKeyring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is locked half way, what it took before is taken back: half a set opens nothing and hides the loss."""
+    take = system_keyring.set_password
+
+    def take_until_it_locks(service: str, username: str, password: str) -> None:
+        if username == "kek.key":
+            raise keyring.errors.KeyringLocked("locked")
+        take(service, username, password)
+
+    monkeypatch.setattr(system_keyring, "set_password", take_until_it_locks)
+    place = place_of("keyring", STORE)
+    with pytest.raises(Refused, match=r"takes no keys \(locked\). Unlock it"):
+        place.write({f"{name}.key": "00" * 32 for name in ("root", "writer", "kek", "index")})
+    assert place.holds() == []
+
+
+def test_a_keyring_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a look nor a write passes for an empty keyring."""
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    place = place_of("keyring", STORE)
+    for act in (place.holds, lambda: place.write({"kek.key": "00" * 32})):
+        with pytest.raises(KeysMissing, match=r"pip install 'tallystick\[keyring\]'"):
+            act()
+
+
+def test_a_file_that_has_no_room_is_not_left_behind(tmp_path: Path) -> None:
+    """Half a key would be taken for a key that is damaged: all of it is on the disk, or nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_new(tmp_path / "one", b"k" * 64)
+        with pytest.raises(Refused, match="Name another directory"):
+            Directory(tmp_path / "keys", named=True).write({"kek.key": "00" * 32})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_the_environment_holds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the entries whose variable is set, public halves included; an object of the program tells none."""
+    monkeypatch.setenv("TALLYSTICK_KEY_KEK", "00" * 32)
+    monkeypatch.setenv("TALLYSTICK_KEY_WRITER_PUB", "00" * 32)
+    assert set(place_of("env", STORE).holds()) == {"kek.key", "writer.pub"}
+    held = place_of(Module(), STORE)
+    assert (held.holds(), held.read("kek.key")) == ([], None)
+
+
+def test_no_store_is_made_with_half_a_root_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root key proves the store's first events: its public half reads and can't begin one."""
+    set_keys(monkeypatch)
+    monkeypatch.delenv("TALLYSTICK_KEY_ROOT")
+    monkeypatch.setenv("TALLYSTICK_KEY_ROOT_PUB", SeedSigner(SEED["root"]).public.hex())
+    with pytest.raises(KeysMissing, match=r"Of root\.key only the public half is here, which can't sign"):
+        Memory.open(tmp_path / "store", keys="env", model="none")
+    with pytest.raises(NotFound):
+        Memory.open(tmp_path / "store", keys="env", model="none", create=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -200,3 +201,42 @@ def test_an_opening_that_fails_lets_the_lease_go(place: Place) -> None:
     with pytest.raises(Exception, match=r"writer.key"):
         place.open()
     assert holder(place.store) is None
+
+
+def test_a_store_that_nobody_opened_has_no_holder(tmp_path: Path) -> None:
+    """To ask who has it leaves nothing behind."""
+    assert holder(tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_to_have_it_alone_waits_for_nobody(tmp_path: Path) -> None:
+    """While another has the store open it is not exclusive; the one that asked goes on sharing it."""
+    first, second = Lease.take(tmp_path), Lease.take(tmp_path)
+    with pytest.raises(Busy, match="is open in another process or Memory. Close it there"):
+        second.exclude(tmp_path)
+    first.release()
+    second.exclude(tmp_path)
+    second.release()
+    assert holder(tmp_path) is None
+
+
+def test_who_is_kept_from_the_lease_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that hangs while it opens the store keeps others waiting for a while, and not for ever."""
+    monkeypatch.setattr(lease_module, "PATIENCE_SECONDS", 0.05)
+    with (tmp_path / FILE).open("wb") as hanging:
+        fcntl.flock(hanging, fcntl.LOCK_SH)
+        with pytest.raises(Busy, match="none gets through. Try again"):
+            Lease.take(tmp_path)
+        assert holder(tmp_path) is None
+    Lease.take(tmp_path).release()
+
+
+def test_a_host_whose_boot_is_not_told_goes_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system tells no boot and no machine, processes of one name share, and no restart is taken for one."""
+    for name in ("_MACHINE", "_BOOT"):
+        monkeypatch.setattr(lease_module, name, tmp_path / "not there")
+    host = Host.this()
+    assert (host.machine, host.boot) == ("", "")
+    assert host.shares_locks_with(HERE._replace(name=host.name))
+    assert not host.shares_locks_with(THERE)
+    assert not host.has_ended(host)

@@ -221,3 +221,14 @@ def test_ids_are_uuids_of_version_7(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in ids:
         differing |= int.from_bytes(each, "big") ^ int.from_bytes(ids[0], "big")
     assert differing.bit_count() == 74
+
+
+def test_an_event_says_in_a_line_what_happened(mapper: EventMapper) -> None:
+    """When, what, by whom and, where there is one, why."""
+    stored_event = mapper.to_domain_event(as_read(mapper.to_stored_event(first())))
+    assert str(stored_event) == "2026-01-01 00:00:00Z  memory.stored by agent:test"
+    draft = Draft(STREAM, 1, forgotten("outdated"), KEY)
+    sealed = mapper.to_stored_event(draft)
+    logged = mapper.to_domain_event(as_read(sealed))
+    assert str(logged) == "2026-01-01 00:00:00Z  memory.forgotten by agent:test: outdated"
+    assert (draft.originator_id, draft.originator_version) == (sealed.originator_id, sealed.originator_version)

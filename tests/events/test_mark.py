@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import subprocess
@@ -380,3 +381,61 @@ def test_a_mark_that_is_released_holds_nothing_in_a_forked_child(tmp_path: Path)
         finally:
             os.close(inherited)
     second.release()
+
+
+# ---- where it can't be kept, or can't be read
+
+
+def test_where_no_mark_can_be_kept_there_is_none(tmp_path: Path) -> None:
+    """As beside a mounted secret: the caller goes on without one, and says so."""
+    (tmp_path / "file").touch()
+    assert Mark.in_directory(tmp_path / "file" / "keys") is None
+
+
+def test_a_mark_that_is_a_trap_is_no_missing_mark(tmp_path: Path) -> None:
+    """Only a place that can't be written to may lack one; a link in its place stops the opening."""
+    (tmp_path / "mark").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        Mark.in_directory(tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_look_at_a_mark_makes_none(mark: Mark, tmp_path: Path) -> None:
+    """Who only reads finds what is there, and leaves nothing behind where nothing is."""
+    mark.advance({MEMORY: frontier(3)})
+    assert Mark.seen(tmp_path).frontiers[MEMORY].size == 3
+    assert Mark.seen(tmp_path / "nowhere") == NOTHING
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_step_that_does_not_fit_leaves_the_mark_as_it_was(mark: Mark, tmp_path: Path) -> None:
+    """A slot is never written into the next one: what was marked before still counts, here and for others."""
+    mark.advance({MEMORY: frontier(5)})
+    edge = Frontier(2**63 - 1, [bytes([n]) * 32 for n in range(63)])
+    with pytest.raises(ValueError, match="outgrew its slot"):
+        mark.advance({bytes([n]) * 32: edge for n in range(8)})
+    assert (sizes(mark), sizes(again(tmp_path))) == ((5, 0), (5, 0))
+    mark.advance({MEMORY: frontier(6)})
+    assert sizes(again(tmp_path)) == (6, 0)
+
+
+@pytest.mark.parametrize("body", [b"\x81\xa4logs\x01", b"\x80", b"\xc1"], ids=["no list", "empty", "not canonical"])
+def test_a_slot_of_another_shape_is_no_slot(mark: Mark, tmp_path: Path, body: bytes) -> None:
+    """Its checksum holds and it says nothing: the other slot counts, and two such are damage."""
+    mark.advance({MEMORY: frontier(1)})  # to the second slot
+    framed = (2).to_bytes(8, "big") + len(body).to_bytes(4, "big") + body
+    strange = framed + hashlib.sha256(b"tallystick/mark/v1\0" + framed).digest()
+    with (tmp_path / "mark").open("r+b") as file:
+        file.write(strange)
+    assert sizes(again(tmp_path)) == (1, 0)
+    with (tmp_path / "mark").open("r+b") as file:
+        file.seek(SLOT_BYTES)
+        file.write(strange)
+    with pytest.raises(LogDamaged, match="delete the file"):
+        again(tmp_path).read()
+
+
+def test_a_mark_under_what_is_no_directory_is_none(tmp_path: Path) -> None:
+    """A place where none can be kept says nothing."""
+    (tmp_path / "file").touch()
+    assert Mark.seen(tmp_path / "file" / "keys") == NOTHING
