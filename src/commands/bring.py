@@ -203,7 +203,9 @@ def _require_unprotected(told: Life, fresh: Sequence[int], before: Record | None
         if isinstance(event, Protected):
             protected = event.on
         elif protected and isinstance(event, Revised | Forgotten | Superseded):
-            raise Refused("It is changed while it is protected, which nothing does. Give the file as its store exported it.")
+            raise Refused(
+                "It is changed while it is protected, which nothing does. Give the file as its store exported it."
+            )
 
 
 def _require_continuation(told: Life, fresh: Sequence[int], events: Sequence[LoggedEvent]) -> None:

@@ -455,3 +455,20 @@ def test_an_import_that_others_always_overtake_is_busy(
     assert not [logged for logged in here.events() if isinstance(logged.event, Imported)]
     monkeypatch.undo()
     assert here.import_(path).new == 199
+
+
+@pytest.mark.parametrize("change", [("revised", {"text": "EVIL"}), ("forgotten", {})], ids=["revised", "forgotten"])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_file_does_not_change_what_it_protects(
+    here: Memory, tmp_path: Path, change: tuple[str, dict[str, Any]], *, at_once: bool
+) -> None:
+    """No store writes that; once the file lifts the protection first, it is what happened."""
+    protected = happened(stored(1), 2, "protected", on=True)
+    evil = happened(protected, 3, change[0], **change[1])
+    if not at_once:
+        here.import_(write(tmp_path, protected))
+    path = write(tmp_path, evil)
+    assert here.import_(path).refused == 1
+    assert "while it is protected" in reasons(path)[2]
+    lifted = happened(happened(protected, 4, "protected", on=False), 5, change[0], **change[1])
+    assert here.import_(write(tmp_path, lifted)).refused == 0
