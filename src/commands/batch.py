@@ -171,7 +171,8 @@ class Batch:
 
     def _echo(self, row: Row) -> Record | None:
         record = self._record(row.echo_of) if row.echo_of else None
-        return record if record is not None and record.status == "current" else None
+        fits = record is not None and record.status == "current" and not self._has_expired(record)
+        return record if fits else None
 
     def _record(self, stream: bytes) -> Record:
         if stream not in self._records:

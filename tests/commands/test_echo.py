@@ -1,6 +1,8 @@
 """What was just recalled and comes back as a text to store is no new memory."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from time import sleep
 
 import pytest
 
@@ -57,3 +59,13 @@ def test_a_process_remembers_some_of_what_it_recalled(memory: Memory, monkeypatc
     for text in texts:
         memory.get(memory.store(text, subject="user:ana").id)
     assert [memory.store(text).status for text in texts] == ["stored", "reinforced", "reinforced"]
+
+
+def test_an_expired_memory_has_no_echo(memory: Memory) -> None:
+    """Its text said again is a new memory, and its key stays its own."""
+    soon = datetime.now(UTC) + timedelta(milliseconds=300)
+    old = memory.store("The office is in Lisbon", key="office", expires_at=soon)
+    memory.get(old.id)
+    sleep(0.4)
+    assert memory.store("The office is in Lisbon").superseded_id is None
+    assert memory.store("The office is in Porto", key="office").superseded_id == old.id
