@@ -61,6 +61,9 @@ from .queries.trail import Receipt, TrailFilters, receipts
 from .queries.verify import Depth, Progress, Report, quiet, verify
 from .queries.why import Why, why
 
+MOST = 2**31
+"""No answer has more rows."""
+
 _REMAINS = ("views-*.db", "vectors.db", f"{KEPT}*")
 
 FOLLOW_SECONDS = 0.2
@@ -725,7 +728,7 @@ def _question(text: str) -> str:
 def _limit(limit: int) -> int:
     if type(limit) is not int or limit < 1:
         raise Refused(f"limit is {limit!r}: ask for at least one memory.")
-    return limit
+    return min(limit, MOST)
 
 
 def _receipt(receipt: str | None) -> bytes:

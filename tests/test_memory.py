@@ -796,3 +796,42 @@ def _no_thread_is_left() -> Iterator[None]:
         if thread.name.startswith("tallystick"):
             thread.join(1)
             assert not thread.is_alive()
+
+
+ODD: dict[str, tuple[Callable[[Memory, Path], Any], str]] = {
+    "no folder to export to": (lambda memory, folder: memory.export(folder / "no" / "x"), "no folder"),
+    "no folder for Markdown": (lambda memory, folder: memory.export(folder / "no" / "x", markdown=True), "no folder"),
+    "deep metadata": (lambda memory, _: memory.store("a", metadata=deep(5000)), "metadata"),
+    "a position that is none": (lambda _, folder: Memory.open(folder / "s", read_only=True, until="a"), "until"),  # type: ignore[arg-type]
+    "a position beyond all": (lambda _, folder: Memory.open(folder / "s", read_only=True, until=10**30), "until"),
+}
+
+
+def deep(levels: int) -> dict[str, Any]:
+    """An object inside an object, and so on."""
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_values_are_refused_in_words(tmp_path: Path, case: str) -> None:
+    """Not with an error of Python's own."""
+    act, words = ODD[case]
+    with Memory.open(tmp_path / "s", model="none") as memory:
+        memory.store("a text")
+    with Memory.open(tmp_path / "s", model="none") as memory, pytest.raises(Refused, match=words):
+        act(memory, tmp_path)
+
+
+def test_a_store_is_not_inside_a_file(tmp_path: Path) -> None:
+    """What is no directory holds no store, and becomes none."""
+    (tmp_path / "file").touch()
+    with pytest.raises(NotFound, match="no store"):
+        Memory.open(tmp_path / "file", create=False)
+    with pytest.raises(Refused, match="can't be a store's directory"):
+        Memory.open(tmp_path / "file")
+    with Memory.temporary() as memory:
+        memory.store("a")
+        assert len(memory.log(limit=10**30)) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from reprlib import repr as repr_of
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -64,4 +65,4 @@ def explanation(error: ValidationError) -> str:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
     wrong = WORD if first["type"] == "string_pattern_mismatch" else first["msg"]
-    return f"{field}: {wrong} (it was {first['input']!r:.80}). Give another value; nothing was stored."
+    return f"{field}: {wrong} (it was {repr_of(first['input']):.80}). Give another value; nothing was stored."

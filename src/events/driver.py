@@ -334,7 +334,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     """Device and inode of a file, whatever it is called; None where there is none."""
     try:
         status = path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino
 

@@ -57,6 +57,7 @@ def write(path: Path, lines: Iterable[Line], tell: Callable[[int], None]) -> int
     something that is no export.
     """
     target = path.resolve()
+    require_folder(target)
     _require_export(target)
     part = beside(target)
     memories = 0
@@ -78,6 +79,12 @@ def write(path: Path, lines: Iterable[Line], tell: Callable[[int], None]) -> int
 def beside(path: Path) -> Path:
     """Where to write what will have this name when it is whole."""
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+
+
+def require_folder(path: Path) -> None:
+    """Raise Refused where nothing can be written beside this path."""
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise Refused(f"{path.parent} is no folder that can be written to. Name another place.")
 
 
 def _require_export(path: Path) -> None:

@@ -15,7 +15,7 @@ from ..events.instants import moment
 from ..events.log import Log
 from ..projections.record import Record, fold
 from ..visible import one_line, visible
-from .export import beside, lives
+from .export import beside, lives, require_folder
 
 INDEX = "index.md"
 _PLAIN = re.compile(r"[^\w ,.:/-]|_")
@@ -31,6 +31,7 @@ def write_markdown(folder: Path, log: Log, tip: Tip, tell: Callable[[int], None]
     """
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise Refused(f"There is something at {folder} already. Name a new folder.")
+    require_folder(folder.absolute())
     part = beside(folder)
     part.mkdir(mode=0o700)
     counts: dict[str, int] = {}
