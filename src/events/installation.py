@@ -231,7 +231,7 @@ class Installation:
 
     def _verify_before(self, until: int) -> None:
         """Verify the memory log up to a position, and the access log as far as it goes; serve that and no more."""
-        if type(until) is not int or not 0 <= until < claims.PLACES:
+        if type(until) is not int or abs(until) >= claims.PLACES:
             raise Refused(f"until is {until!r}. Give a position of the memory log.")
         self.memory.recorder.end_at(until)
         with self.datastore.transaction(commit=False) as cursor:
