@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import NamedTuple, Self
 
 from ..errors import Refused
-from ..events.claims import Claim, Release, command_tag, content_tag, essence, key_tag, renamed_tag
+from ..events.claims import Claim, Release, command_tag, content_tag, essence, held_tags, key_tag, renamed_tag
 from ..events.kinds import Event, Reinforced, Stored, Superseded
 from ..events.log import Append
 from ..events.mapper import NEXT, Draft
 from ..events.portable import done_under
 from ..projections.record import Record, fold
-from .change import held_tags, refuse_protected
+from .change import refuse_protected
 from .echo import Echoes
 from .outcome import Came, Outcome, refused
 from .session import Session

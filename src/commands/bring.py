@@ -8,14 +8,13 @@ from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from ..errors import Busy, Claimed, Refused, RevisionConflict, StreamErased
-from ..events.claims import Claim, Release, command_tag, renamed_tag
+from ..events.claims import Claim, Release, command_tag, held_tags, renamed_tag
 from ..events.kinds import Forgotten, Imported, Protected, Revised, Stored, Superseded
 from ..events.lineage import Lineage
 from ..events.log import Append, Log
 from ..events.mapper import Draft, LoggedEvent
 from ..events.portable import Began
 from ..projections.record import Record, fold, would_be
-from .change import held_tags
 from .naming import canonical
 from .protect import PinnedIn, require_room
 from .rows import Life, life

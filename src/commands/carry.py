@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ..events.canonical import decode_body, encode_body
-from ..events.claims import Claim, Holder, command_tag, renamed_tag, settle
+from ..events.claims import Claim, Holder, command_tag, held_tags, renamed_tag, settle
 from ..events.envelope import stream_of
 from ..events.kinds import (
     Event,
@@ -30,7 +30,6 @@ from ..events.portable import told
 from ..events.salvage import OldLog, Remains
 from ..projections.aliases import after
 from ..projections.record import Record, fold
-from .change import held_tags
 from .session import Session
 
 BATCH = 500

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import Busy, Claimed, NotFound, Refused, RevisionConflict
-from ..events.claims import Claim, Release, command_tag, content_tag, key_tag, renamed_tag
-from ..events.kinds import Event, Forgotten, Linked, Pinned, Protected, Restored, Revised, Stored, Unlinked
+from ..events.claims import Claim, Release, command_tag, renamed_tag
+from ..events.kinds import Event, Forgotten, Linked, Pinned, Protected, Restored, Revised, Unlinked
 from ..events.log import Append, Log
 from ..events.portable import done_under
 from ..projections.record import Record, fold
@@ -75,12 +75,6 @@ def refuse_protected(record: Record) -> None:
     """Raise Refused for a memory that nothing may change."""
     if record.protected:
         raise Refused(f"The memory {record.id} is protected: nothing changes it. Run `tallystick protect --off` first.")
-
-
-def held_tags(index_key: bytes, stored: Stored, namespace: str) -> tuple[bytes, ...]:
-    """The claims of a memory while it is current, in the namespace as it is called now: on its text, and on its key."""
-    named = stored if stored.namespace == namespace else stored.model_copy(update={"namespace": namespace})
-    return tuple(tag for tag in (content_tag(index_key, named), key_tag(index_key, named)) if tag is not None)
 
 
 def _append(session: Session, wish: Wish, record: Record, decided: Change, size: int | None) -> Outcome:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..errors import Refused
+from ..events.claims import held_tags
 from ..events.kinds import Forgotten, Restored
 from ..projections.record import Record
-from .change import Change, Wish, change, held_tags, refuse_protected
+from .change import Change, Wish, change, refuse_protected
 from .outcome import Outcome
 from .protect import PinnedIn, require_room
 from .session import Session

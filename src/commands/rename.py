@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import Busy, NotFound, Refused, RevisionConflict
-from ..events.claims import Claim, Move, Release, renamed_tag
+from ..events.claims import Claim, Move, Release, held_tags, renamed_tag
 from ..events.kinds import NamespaceRenamed, Superseded
 from ..events.log import Append
 from ..events.mapper import Draft
 from ..projections.record import Record, fold
-from .change import held_tags, refuse_protected
+from .change import refuse_protected
 from .naming import canonical
 from .protect import PINNED_BYTES
 from .session import Session, attempts

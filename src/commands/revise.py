@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import Refused
+from ..events.claims import held_tags
 from ..events.kinds import Revised
 from ..projections.record import CLEARABLE, REVISABLE, Record, revision_of
-from .change import Change, Wish, change, held_tags, refuse_protected
+from .change import Change, Wish, change, refuse_protected
 from .fields import check_text, given
 from .outcome import Outcome
 from .protect import PinnedIn, require_room

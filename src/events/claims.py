@@ -81,6 +81,12 @@ def key_tag(index_key: bytes, stored: Stored) -> bytes | None:
     return None if stored.key is None else claim_tag(index_key, stored.namespace, "key", stored.key)
 
 
+def held_tags(index_key: bytes, stored: Stored, namespace: str) -> tuple[bytes, ...]:
+    """The claims of a memory while it is current, in the namespace as it is called now: on its text, and on its key."""
+    named = stored if stored.namespace == namespace else stored.model_copy(update={"namespace": namespace})
+    return tuple(tag for tag in (content_tag(index_key, named), key_tag(index_key, named)) if tag is not None)
+
+
 def command_tag(index_key: bytes, namespace: str, command_id: str | None) -> bytes | None:
     """The claim on a command id: what was done under it is done once. None for a command without one."""
     return None if command_id is None else claim_tag(index_key, namespace, "command", command_id)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import LogBehindMark, LogDamaged, Refused, ViewsDamaged
 from ..events.checkpoint import BadNote, Checkpoint, open_note
-from ..events.claims import command_tag, content_tag, key_tag, renamed_tag
+from ..events.claims import command_tag, held_tags, renamed_tag
 from ..events.entries import START
 from ..events.installation import Installation
 from ..events.kinds import Event, Imported, LogCreated, NamespaceRenamed, Reinforced, Revised, Stored
@@ -167,9 +167,7 @@ class _Holdings:
         self._renames.pop(event.new, None)
 
     def _tags(self, stored: Stored) -> tuple[bytes, ...]:
-        name = self._names.get(stored.namespace, stored.namespace)
-        named = stored if name == stored.namespace else stored.model_copy(update={"namespace": name})
-        return tuple(tag for tag in (content_tag(self._index, named), key_tag(self._index, named)) if tag)
+        return held_tags(self._index, stored, self._names.get(stored.namespace, stored.namespace))
 
     def _take_changes(self, cursor: Any) -> None:
         """What was revised or renamed claims what it says in the end, under the name it has in the end."""
