@@ -355,5 +355,10 @@ def _keep_inherited() -> None:
         library.on_exit(library._exit, None)
 
 
+# For each value that is neither number nor text the driver looks for an adapter, and failing to find one costs more than
+# the rest of the row. These two give the value as it is.
+dbapi2.register_adapter(bytes, bytearray)
+dbapi2.register_adapter(type(None), {}.get)
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_keep_inherited)

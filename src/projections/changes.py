@@ -18,7 +18,8 @@ def changes_of(cursor: Any, log: Log, events: Sequence[LoggedEvent]) -> list[Cha
     streams: dict[bytes, list[LoggedEvent]] = {}
     for logged in events:
         streams.setdefault(logged.header.stream, []).append(logged)
-    known, number, changes = numbers_and_revisions(cursor, list(streams)), next_number(cursor), []
+    begun = [stream for stream, (first, *_) in streams.items() if first.header.revision]  # the others begin here
+    known, number, changes = numbers_and_revisions(cursor, begun), next_number(cursor), []
     earlier = log.earlier({stream: revision for stream, (_, revision) in known.items()})
     for stream, new in streams.items():
         before = fold(earlier.get(stream, ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from .condition import Condition
@@ -80,6 +81,7 @@ def search(
     return [(number, score) for number, score in rows]
 
 
+@lru_cache(1024)
 def namespace_token(namespace: str) -> str:
     """The one term that stands for a namespace, so that it is matched exactly."""
     return "n" + hashlib.blake2b(namespace.encode(), digest_size=12, person=b"tally.namespace").hexdigest()
@@ -128,7 +130,7 @@ class _Fold:
         record = self._at(number, after=after)
         if record is None or record.status != "current":
             return None
-        tagged = " ".join(token for tag in record.tags for token in tokens(tag))
+        tagged = " ".join(token for tag in record.tags for token in tokens(tag)) if record.tags else ""
         before, behind = (self._own(turn, after=after) if turn is not None else "" for turn in around)
         return self._own(number, after=after), before, behind, tagged, namespace_token(record.namespace)
 

@@ -22,7 +22,7 @@ _NEIGHBOUR = (
     "SELECT number FROM memories WHERE namespace = ? AND thread = ? AND turn IS NOT NULL AND (turn, number) {} (?, ?) "
     "AND status = 'current' ORDER BY turn {}, number {} LIMIT 1"
 )
-_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 WITHIN = "memories.namespace IN (SELECT value FROM json_each(?))"
 """The row is of one of the namespaces, given as JSON: any number of them."""
 _BEFORE, _AFTER = _NEIGHBOUR.format("<", "DESC", "DESC"), _NEIGHBOUR.format(">", "ASC", "ASC")
@@ -69,10 +69,10 @@ def row_of(number: int, record: Record) -> tuple[Any, ...]:
     s = record.stored
     return (
         number, record.stream, s.namespace, record.status, s.kind, s.source, s.actor, s.author, s.subject, s.key,
-        _json(s.tags), s.importance, s.confidence, s.thread, s.place, s.occurred_at,
+        _encode(s.tags) if s.tags else "[]", s.importance, s.confidence, s.thread, s.place, s.occurred_at,
         s.recorded_at, s.valid_from, s.expires_at, s.label, s.trust, record.revision, record.position,
         record.text_position, record.reinforced, record.superseded_by, _turn(number, s), record.revised_at,
-        int(record.protected), int(record.pinned), flat(s.metadata),
+        int(record.protected), int(record.pinned), flat(s.metadata) if s.metadata else "{}",
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def flat(metadata: Mapping[str, Any]) -> str:
 
     for name, value in metadata.items():
         take(name, value)
-    return _json(found)
+    return _encode(found)
 
 
 def _turn(number: int, stored: Stored) -> int | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import chain, pairwise
 
 LONGEST_TOKEN = 64
 """Characters of a token; the rest of a longer word is cut off."""
@@ -97,10 +98,11 @@ def query_tokens(text: str) -> list[str]:
 
 def _tokens(text: str, asked: bool, keep: bool) -> list[str]:
     """Tokens of a query (`asked`) or a document, stop words included or not (`keep`)."""
-    found: list[str] = []
-    for chunk in _CHUNK.findall(text if text.isascii() else _fold(text)):
-        found += (_known if len(chunk) <= LONGEST_TOKEN else _chunk_tokens)(chunk, asked, keep)
-    return found
+    chunks = _CHUNK.findall(text if text.isascii() else _fold(text))
+    each = _asked_for if asked else _indexed
+    if keep or max(map(len, chunks), default=0) > LONGEST_TOKEN:  # rare, or too long to be remembered
+        each = partial(_chunk_tokens, asked=asked, keep=keep)
+    return list(chain.from_iterable(map(each, chunks)))
 
 
 class _Folding(dict[int, str]):
@@ -172,7 +174,8 @@ def _chunk_tokens(chunk: str, asked: bool, keep: bool) -> list[str]:
     return found
 
 
-_known = lru_cache(_CACHED)(_chunk_tokens)
+_indexed: Callable[[str], list[str]] = lru_cache(_CACHED)(partial(_chunk_tokens, asked=False, keep=False))
+_asked_for: Callable[[str], list[str]] = lru_cache(_CACHED)(partial(_chunk_tokens, asked=True, keep=False))
 
 
 def _pair_tokens(run: str, asked: bool) -> list[str]:
@@ -186,6 +189,8 @@ def _pair_tokens(run: str, asked: bool) -> list[str]:
 
 def _compound_tokens(chunk: str, keep: bool) -> list[str]:
     """Tokens of a word, identifier, dotted name or path: its parts, each name joined up, all joined up."""
+    if chunk.isascii() and chunk.isalpha() and chunk.islower():  # one word, as most are
+        return [_stem(chunk[:LONGEST_TOKEN])] if keep or chunk not in STOP_WORDS else []
     names = [name for part in chunk.replace("/", ".").split(".") if (name := _parts(part))]
     words = [part for name in names for part in name]
     words += ["".join(name) for name in names if len(name) > 1]
@@ -199,8 +204,8 @@ def _parts(name: str) -> list[str]:
 
     The possessive 's and other endings after an apostrophe are dropped; "don't" is one part.
     """
-    name = _CONTRACTION.sub("", name)
-    name = _NOT.sub("nt", name)
+    if "'" in name:
+        name = _NOT.sub("nt", _CONTRACTION.sub("", name))
     return [part.casefold() for run in _JOINT.split(name) for part in _humps(run)]
 
 

@@ -30,7 +30,7 @@ from .tokens import words_version
 from .vector import Vector
 from .view import Page, View
 
-PAGES = 8
+PAGES = 32
 """How many pages are folded in one transaction: what they write to the same places is written once."""
 
 Positions = Mapping[str, int]
