@@ -25,7 +25,7 @@ RUNS = 5
 
 _ROWS = (
     "SELECT place, log, id, stream, revision, entry, body, wrapped FROM entry JOIN payload USING (place) "
-    "JOIN data_key USING (log, stream) WHERE place BETWEEN 1 AND ? ORDER BY place"
+    "JOIN data_key USING (place) WHERE place BETWEEN 1 AND ? ORDER BY place"  # those that begin a stream
 )
 _TABLES = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' AND name NOT GLOB ? ORDER BY name"
@@ -47,6 +47,7 @@ class LogFloors:
 
     def __init__(self, installation: Installation) -> None:
         assert installation.keys is not None
+        self._installation = installation
         self._keys = installation.keys
         self._origin = installation.memory.origin
         with installation.datastore.transaction(commit=False) as cursor:
@@ -107,28 +108,31 @@ class LogFloors:
     def unseal(self) -> float:
         """One data key unwrapped and one payload opened with it, its commitment checked."""
 
-        def unseal(row: tuple[Any, ...], e: Entry) -> object:
+        def unseal(wrapped: bytes, e: Entry) -> object:
             where = {"origin": self._origin, "stream": e.header.stream}
-            key = sealing.unwrap(self._keys.kek, row[7], **where, generation=1)
+            key = sealing.unwrap(self._keys.kek, wrapped, **where, generation=1)
             return sealing.unseal(key, e.payload, event_id=e.header.id, **where, commitment=e.header.commitment)
 
-        pairs = list(zip(self._rows, self._entries, strict=True))
-        return cpu_us(lambda: [unseal(row, entry) for row, entry in pairs], len(pairs))
+        wrapped = {row[0]: row[7] for row in self._rows}
+        pairs = [(wrapped[e.header.position], e) for e in self._entries if e.header.position in wrapped]
+        return cpu_us(lambda: [unseal(key, entry) for key, entry in pairs], len(pairs))
 
     def insert(self, folder: Path, batch: int) -> float:
         """The rows of an event with its payload, data key and claim, inserted in batches into tables like log.db's.
 
-        The second half, after the first, since a row costs more the more there are.
+        The last of the log's rows, after all others of the log, since a row costs more the more there are.
         """
+        everything = self._installation.datastore.rows(_ROWS, (self._installation.memory.tip.size,))
+        there, coming = everything[:-SAMPLE], everything[-SAMPLE:]
         folder.mkdir()
         datastore = Datastore(File(folder / "log.db", LogDamaged, durable=False))
         with datastore.transaction(commit=True) as cursor:
             for statement in (*recorder.SCHEMA, *claims.SCHEMA):
                 cursor.execute(statement)
-            _insert(cursor, self._rows[: len(self._rows) // 2])
+            _insert(cursor, there)
         spent = []
-        for first in range(len(self._rows) // 2, len(self._rows), batch):
-            rows = self._rows[first : first + batch]
+        for first in range(0, len(coming), batch):
+            rows = coming[first : first + batch]
             start = time.process_time()
             with datastore.transaction(commit=True) as cursor:
                 _insert(cursor, rows)
@@ -140,8 +144,8 @@ class LogFloors:
 def _insert(cursor: Any, rows: list[tuple[Any, ...]]) -> None:
     cursor.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", [row[:6] for row in rows])
     cursor.executemany("INSERT INTO payload VALUES (?, ?)", [(row[0], row[6]) for row in rows])
-    keys = [(row[1], row[3], 1, row[7]) for row in rows if row[4] == 0]
-    cursor.executemany("INSERT INTO data_key VALUES (?, ?, ?, ?)", keys)
+    keys = [(row[0], 1, row[7]) for row in rows]
+    cursor.executemany("INSERT INTO data_key VALUES (?, ?, ?)", keys)
     tags = [(sha256(row[2]).digest()[:16], row[0]) for row in rows]
     cursor.executemany("INSERT INTO claim VALUES (?, ?)", tags)
 

@@ -85,10 +85,10 @@ def appending(folder: Path, events: int) -> Iterator[Figure]:
     floors = LogFloors(installation)
     sign_seal = floors.sign + floors.seal
     for batch in (1, 100, BATCH):
-        floor = sign_seal + floors.insert(folder / f"insert-{batch}", batch)
         for durable in (False, True):
             count = max(batch, events // 10 if durable and batch == 1 else events)
             cpu = statistics.median(_append_batch(writer, batch, durable) for _ in range(count // batch))
+            floor = sign_seal + floors.insert(folder / f"insert-{batch}-{durable}", batch)
             what = f"append, batch {batch}, {'FULL' if durable else 'NORMAL'}"
             yield Figure(what, count, cpu / batch * 1e6, "us CPU/event", floor, "sign + seal + insert of the same rows")
     yield _durable(folder, writer, max(1, events // 30))

@@ -355,8 +355,8 @@ def _keep_inherited() -> None:
         library.on_exit(library._exit, None)
 
 
-# For each value that is neither number nor text the driver looks for an adapter, and failing to find one costs more than
-# the rest of the row. These two give the value as it is.
+# For each value that is neither number nor text the driver looks for an adapter, and to find none costs more than the
+# rest of the row. These two give the value as it is.
 dbapi2.register_adapter(bytes, bytearray)
 dbapi2.register_adapter(type(None), {}.get)
 

@@ -226,10 +226,11 @@ class Log:
             raise NotFound(f"The {self.name} log has no event {event_id.hex()}. Look it up with `tallystick log`.")
         return self.event_at(row[0] % PLACES)
 
-    def streams_with_key(self, cursor: Any) -> set[bytes]:
-        """The streams that have a data key in log.db."""
-        rows = cursor.execute("SELECT stream FROM data_key WHERE log = ?", (self.recorder.identity.number,))
-        return {stream for (stream,) in rows.fetchall()}
+    def positions_with_key(self, cursor: Any) -> set[int]:
+        """The positions at which log.db has a data key."""
+        base = self.recorder.identity.number * PLACES
+        rows = cursor.execute("SELECT place FROM data_key WHERE place >= ? AND place < ?", (base, base + PLACES))
+        return {place - base for (place,) in rows.fetchall()}
 
     def _keys_between(self, cursor: Any, first: int, stop: int) -> FindKey:
         """How to find the data keys of the streams that have events from `first` to before `stop`."""

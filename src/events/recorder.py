@@ -22,7 +22,7 @@ from .envelope import CLEAR, Header, payload_hash, sign_entry
 from .mapper import NEXT, EntryRead, SealedEvent, new_id
 from .merkle import leaf_hash
 from .signing import Signer
-from .vault import FIRST_GENERATION
+from .vault import FIRST_GENERATION, KEY_OF
 
 POLL_SECONDS = 0.1
 
@@ -38,8 +38,8 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS payload (place INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT",
     "CREATE TRIGGER IF NOT EXISTS payload_unchanged BEFORE UPDATE ON payload "
     "BEGIN SELECT RAISE(ABORT, 'payloads are never changed'); END",
-    "CREATE TABLE IF NOT EXISTS data_key (log INTEGER NOT NULL, stream BLOB NOT NULL, generation INTEGER NOT NULL, "
-    "wrapped BLOB NOT NULL, PRIMARY KEY (log, stream)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS data_key (place INTEGER PRIMARY KEY, generation INTEGER NOT NULL, "
+    "wrapped BLOB NOT NULL) STRICT",
 )
 
 
@@ -91,8 +91,8 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
             ends[header.stream] = header.revision
             tip = Tip(tip.frontier.append(leaf_hash(entry)), header.time)
             if sealed.wrapped is not None:
-                data_keys.append(self._data_key(header, sealed.wrapped))
-        c.executemany("INSERT INTO data_key VALUES (?, ?, ?, ?)", data_keys)
+                data_keys.append((place, *_data_key(header, sealed.wrapped)))
+        c.executemany("INSERT INTO data_key VALUES (?, ?, ?)", data_keys)
         c.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", entries)
         c.executemany("INSERT INTO payload VALUES (?, ?)", payloads)
         self._pending = tip
@@ -131,19 +131,8 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
 
     def _refuse_without_key(self, c: Any, sealed: SealedEvent, stream: bytes) -> None:
         """A sealed event joins a stream only while the stream's data key is there, whoever still remembers it."""
-        if (
-            sealed.cipher != CLEAR
-            and not c.execute(
-                "SELECT 1 FROM data_key WHERE log = ? AND stream = ?", (self.identity.number, stream)
-            ).fetchone()
-        ):
+        if sealed.cipher != CLEAR and not c.execute(KEY_OF, (self.identity.number, stream)).fetchone():
             raise StreamErased(f"The memory {stream.hex()} was erased. It can't come back; store a new one.")
-
-    def _data_key(self, header: Header, wrapped: bytes) -> tuple[int, bytes, int, bytes]:
-        """A data key comes with the first event of its stream, and never again."""
-        if header.revision != 0:
-            raise StreamErased(f"The stream {header.stream.hex()} takes no new data key. Store a new memory.")
-        return self.identity.number, header.stream, FIRST_GENERATION, wrapped
 
     def _signing(self) -> Signer:
         if self._signer is None:
@@ -279,6 +268,13 @@ def _in_clear(stored: StoredEvent) -> SealedEvent:
         b"",
         None,
     )
+
+
+def _data_key(header: Header, wrapped: bytes) -> tuple[int, bytes]:
+    """What is kept of a data key, which comes with the first event of its stream and never again."""
+    if header.revision != 0:
+        raise StreamErased(f"The stream {header.stream.hex()} takes no new data key. Store a new memory.")
+    return FIRST_GENERATION, wrapped
 
 
 def _revision(sealed: SealedEvent, stream: bytes, ends: Mapping[bytes, int]) -> int:

@@ -5,15 +5,9 @@ from __future__ import annotations
 import os
 from hashlib import blake2b, sha256
 
-from nacl.bindings import (
-    crypto_aead_xchacha20poly1305_ietf_ABYTES,
-    crypto_aead_xchacha20poly1305_ietf_decrypt,
-    crypto_aead_xchacha20poly1305_ietf_encrypt,
-    crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
-)
-from nacl.exceptions import CryptoError
+from . import sodium
+from .sodium import KEY_BYTES, NONCE_BYTES, TAG_BYTES
 
-KEY_BYTES = 32
 EVENT_ID_BYTES = 16
 ORIGIN_BYTES = 32
 STREAM_BYTES = 16
@@ -23,9 +17,6 @@ DATA_KEY_CONTEXT = b"tallystick/data-key/v1\0"
 PAYLOAD_CONTEXT = b"tallystick/payload/v1\0"
 COMMITMENT_CONTEXT = b"tallystick/commitment/v1\0"
 EVENT_SECRETS_PERSON = b"tally.event.v1"
-
-_NONCE_BYTES = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
-_TAG_BYTES = crypto_aead_xchacha20poly1305_ietf_ABYTES
 
 _BROKEN = "the sealed bytes were changed, moved, or sealed with another key: run `tallystick verify`"
 
@@ -117,7 +108,7 @@ def unseal(
 
 def generation_of(payload: bytes) -> int:
     """Return the generation of the data key that sealed the payload; SealBroken if it is too short."""
-    if len(payload) < GENERATION_BYTES + _NONCE_BYTES + _TAG_BYTES:
+    if len(payload) < GENERATION_BYTES + NONCE_BYTES + TAG_BYTES:
         raise SealBroken(f"{len(payload)} bytes are too few for a sealed payload: restore it from a backup")
     return int.from_bytes(payload[:GENERATION_BYTES], "big")
 
@@ -139,20 +130,17 @@ def _event_context(event_id: bytes, origin: bytes, stream: bytes) -> bytes:
 
 
 def _encrypt(key: bytes, plaintext: bytes, context: bytes) -> bytes:
-    _require_length("key", key, KEY_BYTES)
-    nonce = os.urandom(_NONCE_BYTES)
-    return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, context, nonce, key)
+    nonce = os.urandom(NONCE_BYTES)
+    return nonce + sodium.encrypt(plaintext, context, nonce, key)
 
 
 def _decrypt(key: bytes, sealed: bytes, context: bytes) -> bytes:
-    _require_length("key", key, KEY_BYTES)
-    if len(sealed) < _NONCE_BYTES + _TAG_BYTES:
+    if len(sealed) < NONCE_BYTES + TAG_BYTES:
         raise SealBroken(f"{len(sealed)} sealed bytes are too few to open: restore them from a backup")
-    nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-    try:
-        return crypto_aead_xchacha20poly1305_ietf_decrypt(ciphertext, context, nonce, key)
-    except CryptoError as broken:
-        raise SealBroken(_BROKEN) from broken
+    plaintext = sodium.decrypt(sealed[NONCE_BYTES:], context, sealed[:NONCE_BYTES], key)
+    if plaintext is None:
+        raise SealBroken(_BROKEN)
+    return plaintext
 
 
 def _uint32(generation: int) -> bytes:

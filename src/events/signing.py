@@ -6,12 +6,11 @@ import os
 from hashlib import sha256
 from typing import Protocol
 
-from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
-from nacl.exceptions import BadSignatureError
+from nacl.bindings import crypto_sign, crypto_sign_seed_keypair
+
+from .sodium import PUBLIC_KEY_BYTES, SIGNATURE_BYTES, is_signed
 
 SEED_BYTES = 32
-PUBLIC_KEY_BYTES = 32
-SIGNATURE_BYTES = 64
 
 _KEY_ID_CONTEXT = b"tallystick/key/v1\0"
 
@@ -93,11 +92,7 @@ def verify(public: bytes, message: bytes, signature: bytes) -> bool:
     """
     if len(public) != PUBLIC_KEY_BYTES or len(signature) != SIGNATURE_BYTES or public in SMALL_ORDER_KEYS:
         return False
-    try:
-        crypto_sign_open(signature + message, public)
-    except BadSignatureError:
-        return False
-    return True
+    return is_signed(message, signature, public)
 
 
 def admit_public_key(public: bytes) -> bytes:

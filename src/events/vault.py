@@ -22,6 +22,20 @@ class DataKey(NamedTuple):
     key: bytes
 
 
+KEY_OF = (
+    "SELECT generation, wrapped FROM entry JOIN data_key USING (place) WHERE log = ? AND stream = ? AND revision = 0"
+)
+"""The data key of a stream, which stands at the place of the stream's first entry."""
+
+_BEGUN_BETWEEN = (
+    "SELECT stream, generation, wrapped FROM data_key JOIN entry USING (place) WHERE place >= ? AND place < ?"
+)
+_JOINED_BETWEEN = (
+    "SELECT entry.stream, generation, wrapped FROM entry JOIN entry AS first USING (log, stream) "
+    "JOIN data_key ON data_key.place = first.place "
+    "WHERE entry.place >= ? AND entry.place < ? AND entry.revision > 0 AND first.revision = 0"
+)
+
 FindKey = Callable[[bytes], DataKey | None]
 """Finds the data key of a stream; None where it has none."""
 
@@ -53,9 +67,7 @@ class Vault:
         """The data key of a stream, or None where it has none. Raises LogDamaged where it can't be unwrapped."""
         known = self._remembered.get(stream)
         if known is None:
-            rows = self._datastore.rows(
-                "SELECT generation, wrapped FROM data_key WHERE log = ? AND stream = ?", (self._number, stream)
-            )
+            rows = self._datastore.rows(KEY_OF, (self._number, stream))
             if not rows:
                 return None
             known = self.unwrap(stream, *rows[0])
@@ -64,12 +76,9 @@ class Vault:
 
     def between(self, cursor: Any, first: int, stop: int) -> FindKey:
         """As `find`, for the streams with entries from place `first` to before `stop`: by what log.db has now."""
-        rows = cursor.execute(
-            "SELECT stream, generation, wrapped FROM entry JOIN data_key USING (log, stream) "
-            "WHERE place >= ? AND place < ?",
-            (first, stop),
-        )
-        kept = {stream: (generation, wrapped) for stream, generation, wrapped in rows.fetchall()}
+        rows = cursor.execute(_BEGUN_BETWEEN, (first, stop)).fetchall()
+        rows += cursor.execute(_JOINED_BETWEEN, (first, stop)).fetchall()
+        kept = {stream: (generation, wrapped) for stream, generation, wrapped in rows}
 
         @cache
         def find(stream: bytes) -> DataKey | None:

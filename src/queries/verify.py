@@ -120,7 +120,7 @@ class _Holdings:
     def __init__(self, installation: Installation, log: Log) -> None:
         self._index = installation.keys.index if installation.keys else b""
         self._log = log
-        self._sealed: set[bytes] = set()
+        self._sealed: set[int] = set()
         self._memories: dict[bytes, _Holder] = {}
         self._commands: dict[bytes | None, bytes] = {}
         self._revised: dict[bytes, int] = {}
@@ -130,8 +130,8 @@ class _Holdings:
     def take(self, logged: LoggedEvent) -> None:
         """Note what one event says."""
         stream, event = logged.header.stream, logged.event
-        if not event.CLEAR:
-            self._sealed.add(stream)
+        if logged.header.revision == 0 and not event.CLEAR:
+            self._sealed.add(logged.header.position)
         if isinstance(event, NamespaceRenamed):
             self._rename(stream, event)
         if isinstance(event, Stored) and self._log.name == "memory":
@@ -179,8 +179,8 @@ class _Holdings:
 
     def compare(self, cursor: Any) -> None:
         """Raise LogDamaged where the tables say otherwise."""
-        for stream in sorted(self._sealed ^ self._log.streams_with_key(cursor)):
-            raise _damaged(self._log, f"the data key of stream {stream.hex()} is missing or not accounted for")
+        for position in sorted(self._sealed ^ self._log.positions_with_key(cursor)):
+            raise self._log.recorder.damaged(position, "the data key there is missing or not accounted for")
         if self._log.name == "memory":
             self._compare_claims(cursor)
 

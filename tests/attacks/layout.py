@@ -73,8 +73,8 @@ def _blobs(file: Path) -> Iterator[tuple[str, str, bytes]]:
         for sort, column in (("entry", "entry"), ("payload", "body")):
             for place, blob in cursor.execute(f"SELECT place, {column} FROM {sort}"):
                 yield sort, f"{sort} of the {LOGS[place // PLACES]} log, position {place % PLACES}", blob
-        for log, stream, blob in cursor.execute("SELECT log, stream, wrapped FROM data_key"):
-            yield "data key", f"data key of stream {stream.hex()} of the {LOGS[log]} log", blob
+        for place, blob in cursor.execute("SELECT place, wrapped FROM data_key"):
+            yield "data key", f"data key of the {LOGS[place // PLACES]} log, position {place % PLACES}", blob
 
 
 def _located(content: bytes, used: list[tuple[int, int]], sort: str, name: str, blob: bytes) -> Structure:

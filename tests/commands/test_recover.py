@@ -353,7 +353,8 @@ def test_other_things_that_break(place: Place, damage: str) -> None:
         "the access log": f"UPDATE payload SET body = zeroblob(5) WHERE place >= {PLACES}",
     }
     if damage == "a data key":
-        statements[damage] = f"UPDATE data_key SET wrapped = zeroblob(72) WHERE stream = x'{ids[7]}'"
+        first = f"(SELECT place FROM entry WHERE stream = x'{ids[7]}')"
+        statements[damage] = f"UPDATE data_key SET wrapped = zeroblob(72) WHERE place = {first}"
     if damage == "pages":
         content = bytearray((place.store / FILE).read_bytes())
         for page in range(8, 12):

@@ -111,7 +111,7 @@ class Made:
         if stream not in self.revisions:
             with random(fixed(0xF0, 24)):
                 wrapped = wrap(KEK, data_key, origin=self.origin, stream=stream, generation=1)
-            self.keys.append([self.number, stream, 1, wrapped])
+            self.keys.append([self.number * PLACES + len(self.entries), 1, wrapped])
         with random(nonce):
             payload, commitment = seal(
                 data_key, body, event_id=event_id, origin=self.origin, stream=stream, generation=1

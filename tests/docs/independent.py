@@ -313,9 +313,10 @@ def read_slot(data: bytes) -> tuple[int, Any] | None:
 
 def data_key(store: Store, log: Log, stream: bytes, step: str) -> bytes:
     """The data key of a stream, unwrapped."""
-    rows = [row for row in store.tables["data_key"] if row[:2] == (log.number, stream)]
+    begun = {row[0] for row in store.tables["entry"] if row[1] == log.number and row[3:5] == (stream, 0)}
+    rows = [row for row in store.tables["data_key"] if row[0] in begun]
     require(bool(rows) and store.secrets is not None, step)
-    generation, wrapped = rows[0][2:]
+    generation, wrapped = rows[0][1:]
     kek = store.secrets.kek if store.secrets else b""
     where = context("data-key") + log.origin + stream + struct.pack(">I", generation)
     try:
@@ -344,10 +345,11 @@ def open_body(store: Store, log: Log, header: Header, payload: bytes) -> Any:
 
 
 def verify_data_keys(store: Store, log: Log, opened: list[tuple[Header, Any]]) -> None:
-    """Check that each stream with something sealed has its data key, and no other stream."""
-    streams = {row[1] for row in store.tables["data_key"] if row[0] == log.number}
-    require(streams == {header.stream for header, _ in opened if header.cipher == 1}, "data_key")
-    for stream in streams:
+    """Check that there is a data key where a stream with something sealed begins, and nowhere else."""
+    begun = {header.position: header.stream for header, _ in opened if header.revision == 0 and header.cipher == 1}
+    places = {row[0] for row in store.tables["data_key"] if row[0] >> 48 == log.number}
+    require(places == {(log.number << 48) + position for position in begun}, "data_key")
+    for stream in begun.values():
         data_key(store, log, stream, "data_key")
 
 

@@ -148,8 +148,8 @@ def inside(memory: Made) -> list[dict[str, Any]]:
         case("a body with U+0000 where none may be", "body", SECRETS, **resealed(header, mine, nul)),
         case("a body with a field too many", "body", SECRETS, **resealed(header, mine, wordy)),
         case("a body without its actor", "body", SECRETS, **resealed(header, mine, anonymous)),
-        case("a stream under an id not its own", "stream", SECRETS, data_key=[[0, stranger, 1, wrapped]], **strange),
-        case("a data key of no stream", "data_key", SECRETS, data_key=[[0, stranger, 1, wrapped]]),
+        case("a stream under an id not its own", "stream", SECRETS, data_key=[[LAST, 1, wrapped]], **strange),
+        case("a data key of no stream", "data_key", SECRETS, data_key=[[LAST + 1, 1, wrapped]]),
         case("a claim that nobody holds", "claim", SECRETS, claim=[[key_tag(INDEX, badge(b"n" * 16)), 1]]),
     ]
 

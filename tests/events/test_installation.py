@@ -493,27 +493,18 @@ PAYLOADS = (
     both("the payload of the first entry", sql("UPDATE payload SET body = x'80' WHERE place = 0"), at(0, PAYLOAD)),
 )
 KEYS_AND_CLAIMS = (
-    by_audit(
-        "a data key", sql(f"UPDATE data_key SET wrapped = zeroblob(72) WHERE stream = {FIRST}"), at(1, "data key")
-    ),
-    by_audit(
-        "a data key that was cut", sql(f"UPDATE data_key SET wrapped = x'00' WHERE stream = {FIRST}"), at(1, "data key")
-    ),
-    by_audit(
-        "a data key's generation", sql(f"UPDATE data_key SET generation = 2 WHERE stream = {FIRST}"), at(1, "data key")
-    ),
-    by_audit("a missing data key", sql(f"DELETE FROM data_key WHERE stream = {FIRST}"), at(1, "its data key is gone")),
+    by_audit("a data key", sql("UPDATE data_key SET wrapped = zeroblob(72) WHERE place = 1"), at(1, "data key")),
+    by_audit("a data key that was cut", sql("UPDATE data_key SET wrapped = x'00' WHERE place = 1"), at(1, "data key")),
+    by_audit("a data key's generation", sql("UPDATE data_key SET generation = 2 WHERE place = 1"), at(1, "data key")),
+    by_audit("a missing data key", sql("DELETE FROM data_key WHERE place = 1"), at(1, "its data key is gone")),
     by_audit(
         "a data key too many",
-        sql(f"INSERT INTO data_key SELECT log, zeroblob(16), generation, wrapped FROM data_key WHERE stream = {FIRST}"),
-        at(None, "data key of stream 0000"),
+        sql("INSERT INTO data_key SELECT 99, generation, wrapped FROM data_key WHERE place = 1"),
+        at(99, "the data key there is missing or not accounted for"),
     ),
     by_audit(
         "another stream's data key",
-        sql(
-            f"UPDATE data_key SET wrapped = (SELECT wrapped FROM data_key WHERE log = 0 AND stream <> {FIRST}) "
-            f"WHERE stream = {FIRST}"
-        ),
+        sql("UPDATE data_key SET wrapped = (SELECT wrapped FROM data_key WHERE place = 2) WHERE place = 1"),
         at(1, "data key"),
     ),
     by_audit("a missing claim", sql(f"DELETE FROM claim WHERE tag = {SMALLEST}"), at(None, CLAIM)),
@@ -652,12 +643,17 @@ def test_a_stale_memory_does_not_write_to_what_was_erased(written: Place) -> Non
     with Memory.open(written.store, keys=written.keys, model="none") as memory:
         erased = memory.recall("first").hits[0].id
         with tampering(written) as cursor:
-            cursor.execute("DELETE FROM data_key WHERE stream = ?", (bytes.fromhex(erased),))
+            cursor.execute(
+                "DELETE FROM data_key WHERE place IN (SELECT place FROM entry WHERE stream = ?)",
+                (bytes.fromhex(erased),),
+            )
         for verb in (memory.forget, lambda _: memory.store(TEXTS[0], command_id="new")):
             with pytest.raises(StreamErased, match=f"{erased} was erased"):
                 verb(erased)
         datastore = memory._opened.installation.datastore
-        rows = datastore.rows("SELECT * FROM data_key WHERE stream = ?", (bytes.fromhex(erased),))
+        rows = datastore.rows(
+            "SELECT * FROM data_key WHERE place IN (SELECT place FROM entry WHERE stream = ?)", (bytes.fromhex(erased),)
+        )
         assert (rows, memory._opened.installation.memory.follow().size) == ([], 5)
 
 

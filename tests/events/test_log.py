@@ -81,11 +81,13 @@ def test_what_the_file_refuses_though_it_is_free_is_damage(installation: Install
     log = installation.memory
     stream, nonce = log.new_stream()
     with installation.datastore.transaction(commit=True) as cursor:
-        cursor.execute("INSERT INTO data_key VALUES (0, ?, 1, ?)", (stream, bytes(72)))
+        cursor.execute("INSERT INTO data_key VALUES (1, 1, ?)", (bytes(72),))
     draft = log.opening(stream, stored("a text", nonce))
     with pytest.raises(LogDamaged, match=r"memory log: the index of log\.db is damaged.*run `tallystick verify`"):
         log.append(Append((draft,)))
     assert log.follow().size == 1
+    with installation.datastore.transaction(commit=True) as cursor:
+        cursor.execute("DELETE FROM data_key WHERE place = 1")
     assert log.events_of(store(log, "another text"))
 
 

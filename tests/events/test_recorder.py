@@ -253,13 +253,13 @@ def test_ids_and_revisions_are_unique_within_a_log(place: Place, log: Log, colum
 def erase_key(place: Place, stream: bytes) -> None:
     """Delete a stream's data key, as another process does that erases it."""
     with tampering(place) as cursor:
-        cursor.execute("DELETE FROM data_key WHERE stream = ?", (stream,))
+        cursor.execute("DELETE FROM data_key WHERE place IN (SELECT place FROM entry WHERE stream = ?)", (stream,))
         assert cursor.execute("SELECT changes()").fetchone() == (1,)
 
 
 def keys(log: Log) -> set[bytes]:
     """The streams that have a data key in log.db."""
-    return {stream for (stream,) in log._datastore.rows("SELECT stream FROM data_key")}
+    return {stream for (stream,) in log._datastore.rows("SELECT stream FROM data_key JOIN entry USING (place)")}
 
 
 @pytest.mark.parametrize("revision", [NEXT, 1])

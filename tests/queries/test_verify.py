@@ -108,7 +108,7 @@ def test_a_view_that_is_wrong_is_named(memory: Memory, view: str) -> None:
         "DELETE FROM claim WHERE tag = (SELECT min(tag) FROM claim)",
         "UPDATE claim SET place = place + 1 WHERE tag = (SELECT max(tag) FROM claim)",
         "INSERT INTO claim VALUES (zeroblob(16), 1)",
-        "DELETE FROM data_key WHERE log = 0 AND stream = (SELECT min(stream) FROM data_key WHERE log = 0)",
+        "DELETE FROM data_key WHERE place = (SELECT min(place) FROM data_key)",
         "UPDATE checkpoint SET note = x'00'",
         "DELETE FROM payload WHERE place = 2",
     ],
