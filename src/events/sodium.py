@@ -41,9 +41,7 @@ def is_signed(message: bytes, signature: bytes, public: bytes) -> bool:
     if len(signature) != SIGNATURE_BYTES or len(public) != PUBLIC_KEY_BYTES:
         raise ValueError(f"a signature has {SIGNATURE_BYTES} bytes and a public key {PUBLIC_KEY_BYTES}: give those")
     signed = signature + message
-    return not _open(
-        ffi.new("unsigned char[]", len(signed)), ffi.new("unsigned long long *"), signed, len(signed), public
-    )
+    return not _open(_NULL, _NULL, signed, len(signed), public)
 
 
 def _require_lengths(nonce: bytes, key: bytes) -> None:

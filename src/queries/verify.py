@@ -135,7 +135,8 @@ class _Holdings:
         if isinstance(event, NamespaceRenamed):
             self._rename(stream, event)
         if isinstance(event, Stored) and self._log.name == "memory":
-            self._memories[stream] = _Holder(event.namespace, self._tags(event), "current")
+            named = (event.namespace, event.key, event.subject, event.thread)
+            self._memories[stream] = _Holder(*named, self._tags(event), "current")
         elif (holder := self._memories.get(stream)) is not None:
             self._memories[stream] = holder._replace(status=status_after(holder.status, event))
         if event.command_id is not None and stream in self._memories:
@@ -143,7 +144,18 @@ class _Holdings:
         if isinstance(event, Imported):
             self._take_import(stream, logged.header.revision, event)
         if isinstance(event, Revised):
-            self._revised[stream] = logged.header.revision
+            self._revise(stream, event, logged.header.revision)
+
+    def _revise(self, stream: bytes, event: Revised, revision: int) -> None:
+        """What a revised memory claims, by its new text; where its subject is new as well, both are read at the end."""
+        holder = self._memories.get(stream)
+        subject = event.subject is not None or "subject" in event.cleared
+        if subject or stream in self._revised or holder is None:
+            self._revised[stream] = revision
+        elif event.text is not None:
+            said = {name: getattr(holder, name) for name in ("namespace", "key", "subject", "thread")}
+            tags = self._tags(Stored.model_construct(text=event.text, **said))
+            self._memories[stream] = holder._replace(tags=tags)
 
     def _take_command(self, stream: bytes, event: Event) -> None:
         name = self._memories[stream].namespace
@@ -155,7 +167,9 @@ class _Holdings:
         """What came in holds what it told of as long as nobody here held it."""
         record = fold(self._log.events_of(stream, upto=revision))
         assert record is not None
-        self._memories[stream] = _Holder(record.namespace, self._tags(record.stored), record.status)
+        stored = record.stored
+        named = (record.namespace, stored.key, stored.subject, stored.thread)
+        self._memories[stream] = _Holder(*named, self._tags(stored), record.status)
         for each in event.events:
             tag = command_tag(self._index, record.namespace, told(each).command_id)
             if tag:
@@ -200,6 +214,9 @@ class _Holder(NamedTuple):
     """What one memory claims while it is current."""
 
     namespace: str
+    key: str | None
+    subject: str | None
+    thread: str | None
     tags: tuple[bytes, ...]
     status: Status
 
