@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,7 +145,7 @@ def test_without_secret_keys_payloads_stay_closed(memory: Memory, tmp_path: Path
 def test_what_a_revised_memory_claims_follows_its_text_and_its_subject(memory: Memory, steps: list[str]) -> None:
     """In whatever order they were revised, the claim is that of what the memory says in the end."""
     stored = memory.store("what it said first", subject="user:ana")
-    fields: dict[str, dict[str, object]] = {"subject": {"subject": "user:bo"}, "cleared": {"cleared": ["subject"]}}
+    fields: dict[str, dict[str, Any]] = {"subject": {"subject": "user:bo"}, "cleared": {"cleared": ["subject"]}}
     for number, step in enumerate(steps):
         memory.revise(stored.id, **fields.get(step, {"text": f"what it said then, {number}"}))
     memory.verify()
