@@ -19,6 +19,7 @@ if typing.TYPE_CHECKING:
     from .projections.audit import AuditRow
     from .projections.record import Record
     from .queries.blame import Blame
+    from .queries.doctor import Diagnosis, Finding
     from .queries.key_list import KeyList, KeyRow
     from .queries.namespaces import Namespace
     from .queries.recall import Hit
@@ -34,6 +35,8 @@ __all__ = [
     "Because",
     "Blame",
     "Context",
+    "Diagnosis",
+    "Finding",
     "Hit",
     "KeyBackup",
     "KeyHolder",
@@ -65,6 +68,8 @@ _ROOMS = {
     "Because": "queries.why",
     "Blame": "queries.blame",
     "Context": "answers",
+    "Diagnosis": "queries.doctor",
+    "Finding": "queries.doctor",
     "Hit": "queries.recall",
     "KeyBackup": "commands.back_up_keys",
     "KeyHolder": "events.keys",

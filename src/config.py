@@ -7,8 +7,9 @@ import getpass
 import json
 import os
 import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -47,22 +48,53 @@ class Settings(BaseSettings):
     """`auto` (the weights of the offline-models extra), `none` (words only), or the folder of an ONNX model."""
 
 
+class Wrong(NamedTuple):
+    """What is wrong with one variable or one line, `name`, of the project file where there is a `file`; and a way out.
+
+    `file` is None for a variable, and for a value wherever it stands.
+    """
+
+    name: str
+    file: Path | None
+    what: str
+    remedy: str
+
+
+class Found(NamedTuple):
+    """The settings as far as they can be read, the project file in force, and all that is wrong."""
+
+    settings: Settings
+    project: Path | None
+    wrong: tuple[Wrong, ...]
+
+
 def load_settings(start: Path | None = None) -> Settings:
     """The settings in force: TALLYSTICK_* before the project file found from `start` upwards before the defaults.
 
     Raises Refused for a name that is no setting, naming the nearest one, and for a value that is not allowed.
     """
-    _refuse_unknown([name for name in os.environ if name.startswith(PREFIX)], PREFIX)
-    found = _project_file(start) if start is not None else None
-    written = _read_project(found) if found else {}
+    found = find_settings(start)
+    for wrong in found.wrong:
+        raise Refused(f"{wrong.what} {wrong.remedy}")
+    return found.settings
+
+
+def find_settings(start: Path | None = None) -> Found:
+    """As `load_settings`, but what can't be read is told and left out: a default stands for it."""
+    wrong = list(_unknown([name for name in os.environ if name.startswith(PREFIX)], PREFIX))
+    project = _project_file(start) if start is not None else None
+    written, of_project = _read_project(project) if project else ({}, [])
     from_file = {name: value for name, value in written.items() if f"{PREFIX}{name.upper()}" not in os.environ}
     try:
-        return Settings(**from_file)
+        return Found(Settings(**from_file), project, (*wrong, *of_project))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise Refused(
-            f"The setting {'.'.join(map(str, first['loc']))} is not allowed ({first['msg']}). Set another value."
-        ) from error
+        refused = {".".join(map(str, each["loc"])): each["msg"] for each in error.errors()}
+    values = [
+        Wrong(name, None, f"The setting {name} is not allowed ({said}).", "Set another value.")
+        for name, said in refused.items()
+    ]
+    defaults = {name: Settings.model_fields[name].default for name in refused}
+    return Found(Settings(**{**from_file, **defaults}), project, (*wrong, *of_project, *values))
 
 
 def user() -> str:
@@ -94,17 +126,21 @@ def _project_file(start: Path) -> Path | None:
     return None
 
 
-def _read_project(file: Path) -> dict[str, Any]:
+def _read_project(file: Path) -> tuple[dict[str, Any], list[Wrong]]:
+    """The settings that stand in a project file, and what is wrong with it."""
     try:
         written = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{file} can't be read: {error}. Mend it or delete it.") from error
-    _refuse_unknown(list(written), "", file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        return {}, [Wrong("", file, f"{file} can't be read: {error}.", "Mend it or delete it.")]
+    wrong = list(_unknown(list(written), "", file))
     for name, value in written.items():
         if not isinstance(value, str):
-            raise Refused(f"{file}: {name} is {value!r}, and every setting is a text. Write it in quotes.")
-    paths = [name for name, value in written.items() if name == "path" or (name == "keys" and not _is_word(value))]
-    return {**written, **{name: str(file.parent / written[name]) for name in paths}}
+            what = f"{file}: {name} is {value!r}, and every setting is a text."
+            wrong.append(Wrong(name, file, what, "Write it in quotes."))
+    bad = {each.name for each in wrong}
+    taken = {name: value for name, value in written.items() if name not in bad}
+    paths = [name for name, value in taken.items() if name == "path" or (name == "keys" and not _is_word(value))]
+    return {**taken, **{name: str(file.parent / taken[name]) for name in paths}}, wrong
 
 
 def _is_word(keys: str) -> bool:
@@ -112,14 +148,14 @@ def _is_word(keys: str) -> bool:
     return keys in (KEYS_IN_ENVIRONMENT, KEYS_IN_KEYRING)
 
 
-def _refuse_unknown(names: list[str], prefix: str, file: Path | None = None) -> None:
+def _unknown(names: Iterable[str], prefix: str, file: Path | None = None) -> Iterator[Wrong]:
     known = [f"{prefix}{name.upper() if prefix else name}" for name in Settings.model_fields]
     for name in names:
         if name not in known and not (prefix and name in _NO_SETTINGS):
             by_case = {each.casefold(): each for each in known}
             nearest = by_case[difflib.get_close_matches(name.casefold(), by_case, 1, cutoff=0.0)[0]]
             where = f" ({file})" if file else ""
-            raise Refused(f"{name} is not a setting{where}. Did you mean {nearest}?")
+            yield Wrong(name, file, f"{name} is not a setting{where}.", f"Did you mean {nearest}?")
 
 
 def _toml(text: str) -> str:

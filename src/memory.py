@@ -38,7 +38,7 @@ from .errors import LogDamaged, NotFound, Refused, StoreExists
 from .events.installation import FILE, Installation
 from .events.key_places import KeySource
 from .events.mapper import LoggedEvent
-from .events.replacing import KEPT
+from .events.replacing import remains
 from .events.snapshot import Snapshot, rotate, snapshots_in
 from .opened import OpenStore, to_read
 from .projections.audit import AuditRow, after, ends, newest
@@ -48,6 +48,7 @@ from .projections.views import TRAIL
 from .queries import lookup
 from .queries.blame import Blame, blame
 from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
+from .queries.doctor import Diagnosis
 from .queries.export import export, write
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
@@ -63,8 +64,6 @@ from .queries.why import Why, why
 
 MOST = 2**31
 """No answer has more rows."""
-
-_REMAINS = ("views-*.db", "vectors.db", f"{KEPT}*")
 
 FOLLOW_SECONDS = 0.2
 
@@ -195,6 +194,21 @@ class Memory:
             assert self._opened.installation.keys is not None
             check = mending.verified(self._opened.installation.keys)
             return take(self._opened.session, Path(directory), check)
+
+    def doctor(self) -> Diagnosis:
+        """Look at this store, its keys and what is around it for all that can be wrong. Nothing is changed.
+
+        What the opening of the store looks at is looked at again, and more that no opening minds. Logs of up to 5,000
+        entries are read whole, of longer ones what is new and a sample: `verify` proves every entry.
+        """
+        with self._opened.in_use():
+            installation = self._opened.installation
+            return mending.examine(installation.path, None, keys=installation.keys, model=self._opened.model_asked)
+
+    @staticmethod
+    def diagnose(path: str | Path, *, keys: KeySource = None, model: str | None = None) -> Diagnosis:
+        """As `doctor`, of the store in a directory, whether it can be opened or not. Raises nothing that is wrong with it."""
+        return mending.examine(Path(path), None, keys=keys, model=model)
 
     @staticmethod
     def snapshots(directory: str | Path) -> list[Snapshot]:
@@ -700,7 +714,7 @@ def _open_or_create(directory: Path, keys: KeySource) -> Installation:
 
 def _refuse_remains(directory: Path) -> None:
     """Refuse a new store beside what is left of another one."""
-    left = [file for pattern in _REMAINS for file in directory.glob(pattern)] if directory.is_dir() else []
+    left = remains(directory)
     if left:
         raise LogDamaged(
             f"{directory} holds {left[0].name} and no {FILE}: the log is gone. Put it back, or a snapshot in its place "

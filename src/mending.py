@@ -1,4 +1,4 @@
-"""What can be done for a store that is not open: put a snapshot back, recover it, salvage it, take its lease over."""
+"""What can be done for a store that is not open: look at it, put a snapshot back, recover, salvage, take it over."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from .commands.fields import check_namespace
 from .commands.recover import Asked, Recovery, recover, salvage
 from .commands.session import Session
-from .config import load_settings, user
-from .errors import LogDamaged
+from .config import Found, Wrong, find_settings, load_settings, user
+from .errors import LogDamaged, Refused
 from .events.installation import Installation, store_of
 from .events.key_places import KeySource, find_keys
 from .events.keys import Keys
 from .events.lease import Lease
 from .events.snapshot import Check, LogState, read_snapshot, restore
 from .opened import now
+from .queries.doctor import Asked as Examined
+from .queries.doctor import Diagnosis, diagnose
 from .queries.verify import verify
 
 
@@ -32,6 +35,33 @@ def verified(keys: Keys) -> Check:
         return {log.log: LogState(log.size, log.root) for log in report.logs}
 
     return check
+
+
+def examine(
+    path: Path | None, start: Path | None, *, keys: KeySource | Keys = None, model: str | None = None
+) -> Diagnosis:
+    """Look at the store in a directory, or at the one that the settings name, and change nothing.
+
+    `start` is where the project file is looked for.
+    """
+    found = find_settings(start)
+    asked = Examined(
+        found.settings.path if path is None else path,
+        found.settings.keys if keys is None else keys,
+        model or found.settings.model,
+        found._replace(wrong=(*found.wrong, *_about_namespace(found))),
+        path is not None,
+    )
+    return diagnose(asked)
+
+
+def _about_namespace(found: Found) -> tuple[Wrong, ...]:
+    try:
+        check_namespace(found.settings.namespace)
+    except Refused as error:
+        what, _, way = str(error).partition(" is not allowed. ")
+        return (Wrong("namespace", None, f"{what} is not allowed.", way),)
+    return ()
 
 
 def restore_snapshot(path: Path, store: Path, *, over: bool, keys: KeySource) -> Path | None:

@@ -55,7 +55,7 @@ class OpenStore:
         self.present: OpenStore | None = None
         self._then: int | None = None
         self._pasts: list[OpenStore] = []
-        self._model = model
+        self.model_asked = model
         self._search: VectorSearch | None = None
         self._cache: VectorCache | None = None
         self._model_missing = False
@@ -107,7 +107,7 @@ class OpenStore:
 
         Its views are folded up to there, in a folder of their own. Closed with this store at the latest.
         """
-        past = to_read(self.installation.at(position), self.session.actor, self._model)
+        past = to_read(self.installation.at(position), self.session.actor, self.model_asked)
         past.present, past.access = self, self.access.of(past.log)
         past._then = self.log.event_at(position).event.recorded_at
         self._pasts = [*(each for each in self._pasts if not each._closed), past]
@@ -195,7 +195,7 @@ class OpenStore:
                 from .projections.embedding import resolve_embedder  # noqa: PLC0415  numpy and the model
                 from .projections.vector_search import VectorSearch  # noqa: PLC0415  numpy
 
-                embedder = resolve_embedder(self._model)
+                embedder = resolve_embedder(self.model_asked)
                 if embedder is None:
                     self._model_missing = True
                     return None
@@ -207,7 +207,7 @@ class OpenStore:
         """The name of the embedding model, without loading it; `none` where there is none."""
         from .projections.embedding import name_of  # noqa: PLC0415  as above
 
-        return name_of(self._model)
+        return name_of(self.model_asked)
 
     def missing_vectors(self, views: Views) -> int:
         """How many memories have no vector yet, without loading the model; 0 where there is none to make them."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.blame import Blame
+    from ..queries.doctor import Diagnosis
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
     from ..queries.sql import Rows
@@ -268,6 +269,19 @@ def keys_restored(restored: RestoredKeys) -> dict[str, Any]:
 def verified(report: Report) -> dict[str, Any]:
     """What was checked, all of it right."""
     return {**report._asdict(), "logs": [log._asdict() for log in report.logs]}
+
+
+def diagnosed(found: Diagnosis) -> dict[str, Any]:
+    """What was looked at, and what was found."""
+    return {
+        "healthy": found.healthy,
+        "store": found.store,
+        "keys": found.keys,
+        "findings": [finding._asdict() for finding in found.findings],
+        "checks": list(found.checks),
+        "not_made": list(found.not_made),
+        "versions": found.versions,
+    }
 
 
 def rebuilt(found: Rebuilt) -> dict[str, Any]:

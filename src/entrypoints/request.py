@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..commands.recover import Recovery
     from ..config import Settings
     from ..memory import Memory
+    from ..queries.doctor import Diagnosis
     from ..queries.verify import Depth, Report
 
 Result = TypeVar("Result")
@@ -106,6 +107,13 @@ class Request:
             return verify(installation, depth=depth, progress=self.bar.show)
         finally:
             installation.abandon()
+
+    def diagnose(self) -> Diagnosis:
+        """Look at the store, whatever state it and the settings are in."""
+        from ..mending import examine  # noqa: PLC0415  as above
+
+        self.bar.show("looking at the store", 0, 0)
+        return examine(self.at, self.at or Path.cwd())
 
     def replay(self, reason: str | None = None, keys: str | None = None) -> Rebuilt:
         """Rebuild every view of the store, whatever state they are in, and put the new ones in force."""

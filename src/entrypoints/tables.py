@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..visible import one_line
 from .output import Column, Screen, instant, minute, short
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..projections.audit import AuditRow
     from ..projections.record import Record
     from ..queries.blame import Blame
+    from ..queries.doctor import Diagnosis
     from ..queries.key_list import KeyList
     from ..queries.namespaces import Namespace
     from ..queries.sql import Rows
@@ -399,6 +401,32 @@ def verified(screen: Screen, report: Report) -> None:
     screen.say()
     unchecked = "; signatures and payloads were not checked" if report.depth == "structure" else ""
     screen.say(f"verified: everything checked is right{unchecked}", style="bold green")
+
+
+def diagnosed(screen: Screen, found: Diagnosis) -> None:
+    """A line for each finding: what is wrong, and what mends it; and how much was looked at."""
+    levels = Counter(finding.level for finding in found.findings)
+    wrong, warnings = levels["wrong"], levels["warning"]
+    said = f"healthy: {_number(warnings, 'warning')}" if warnings else "healthy: nothing is wrong"
+    if wrong:
+        said = f"{_number(wrong, 'thing')} wrong, {_number(warnings, 'warning')}"
+    said += f"; {_number(len(found.checks), 'check')} made"
+    if found.not_made:
+        said += f", {len(found.not_made)} not, for what is wrong: {', '.join(found.not_made)}"
+    screen.say(said, style="bold yellow" if found.findings else "bold green")
+    for each in found.findings:
+        screen.say(f"{each.level:<7}  {one_line(f'{each.check}: {each.what} {each.remedy}')}")
+    screen.facts(
+        {
+            "store": found.store,
+            "keys": found.keys,
+            "versions": ", ".join(f"{name} {number}" for name, number in found.versions.items()),
+        }
+    )
+
+
+def _number(count: int, of: str) -> str:
+    return f"{count} {of}{'' if count == 1 else 's'}"
 
 
 def audited(screen: Screen, report: Report) -> None:

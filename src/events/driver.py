@@ -58,20 +58,24 @@ _INHERITED: set[tuple[int, int]] = set()
 
 
 class File(NamedTuple):
-    """How one database file is opened: where, with which key, how durable, and what damage is called."""
+    """How one database file is opened: where, with which key, how durable, and what damage is called.
+
+    `still` says that nobody changes it meanwhile: to be read without locks, which leaves no file beside it.
+    """
 
     path: Path
     damaged: type[LogDamaged] | type[ViewsDamaged]
     key: bytes | None = None
     read_only: bool = False
     durable: bool = True
+    still: bool = False
 
     @property
     def uri(self) -> str:
         """The file as SQLite's URI."""
         if not self.read_only:
             return f"file:{quote(str(self.path))}?mode=rwc"
-        fixed = not os.access(self.path.parent, os.W_OK)  # on a medium that can't change, SQLite needs no locks
+        fixed = self.still or not os.access(self.path.parent, os.W_OK)  # what can't change needs no locks
         return f"file:{quote(str(self.path))}?mode=ro{'&immutable=1' if fixed else ''}"
 
 
@@ -277,6 +281,10 @@ class Scratch:
     def execute(self, statement: str) -> None:
         """Run a statement of ours."""
         self._connection.execute(statement)
+
+    def value(self, statement: str) -> Any:
+        """The one value that a statement of ours gives."""
+        return self._connection.execute(statement).fetchone()[0]
 
     def fill(self, table: str, columns: int, rows: Iterable[Sequence[Any]]) -> None:
         """Put rows into a table."""

@@ -38,7 +38,7 @@ _CHECKPOINTS = (
     "CREATE TABLE IF NOT EXISTS checkpoint (log INTEGER NOT NULL, size INTEGER NOT NULL, note BLOB NOT NULL, "
     "PRIMARY KEY (log, size)) STRICT, WITHOUT ROWID"
 )
-_SCHEMA = (*recorder.SCHEMA, *claims.SCHEMA, *settings.SCHEMA, _CHECKPOINTS)
+SCHEMA = (*recorder.SCHEMA, *claims.SCHEMA, *settings.SCHEMA, _CHECKPOINTS)
 _ROOT_CONTEXT = b"tallystick/root-key/v1\0"
 _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
 
@@ -46,7 +46,7 @@ _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
 class Opening(NamedTuple):
     """How an installation is opened: with the secret keys, or with the root public key only; to write or to read.
 
-    `marked` says whether the log is held against the mark, and moves it.
+    `marked` says whether the log is held against the mark, and moves it; `still` that nobody changes it meanwhile.
     """
 
     store: bytes
@@ -54,6 +54,7 @@ class Opening(NamedTuple):
     root: bytes
     read_only: bool
     marked: bool = True
+    still: bool = False
 
 
 class Installation:
@@ -66,7 +67,7 @@ class Installation:
         self.derived = path  # where views and vectors lie
         self.keys = opening.keys
         self.read_only = opening.read_only
-        self.datastore = Datastore(File(path / FILE, LogDamaged, read_only=opening.read_only))
+        self.datastore = Datastore(File(path / FILE, LogDamaged, read_only=opening.read_only, still=opening.still))
         self.commits = GroupCommit(self.datastore, self._move_mark, self._admit)
         self.checked = "new"
         self.unmarked = False
@@ -192,11 +193,18 @@ class Installation:
 
     def _verify_to(self, marked: Marked, found_as: list[int] | None, *, shared: bool = False) -> None:
         trusted = shared or (found_as is not None and marked.closed.get("log") == found_as)
+        self.hold_against(marked, trusted=trusted)
+        self.checked = "new" if trusted else "structure"
+        self.unmarked = not marked.frontiers and any(log.tip.size > 1 for log in self.logs)
+
+    def hold_against(self, marked: Marked, *, trusted: bool) -> None:
+        """Verify the logs to their ends: in full what is past the mark, by structure what is before, unless `trusted`.
+
+        Raises LogDamaged or LogBehindMark.
+        """
         for log in self.logs:
             log.recorder.tip = self._verified(log.recorder, marked, trusted=trusted)
             log.follow()
-        self.checked = "new" if trusted else "structure"
-        self.unmarked = not marked.frontiers and any(log.tip.size > 1 for log in self.logs)
 
     def at(self, position: int) -> Self:
         """The same store as it was when the memory log ended with a position: read only, verified up to there.
@@ -393,8 +401,13 @@ def store_of(path: Path) -> bytes:
         return _store_in(path, read_only=False)  # rolls back what a killed creation had begun
 
 
-def _store_in(path: Path, *, read_only: bool) -> bytes:
-    datastore = Datastore(File(path / FILE, LogDamaged, read_only=read_only))
+def seen_store(path: Path, *, still: bool) -> bytes:
+    """As `store_of`, and nothing is written, whatever was left of a creation; `still` is that of a File."""
+    return _store_in(path, read_only=True, still=still)
+
+
+def _store_in(path: Path, *, read_only: bool, still: bool = False) -> bytes:
+    datastore = Datastore(File(path / FILE, LogDamaged, read_only=read_only, still=still))
     try:
         if not (path / FILE).is_file() or datastore.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
             raise NotFound(
@@ -440,7 +453,7 @@ def write_store(path: Path, store: bytes, keys: Keys) -> None:
     commits = GroupCommit(datastore, lambda _: None)
 
     def write(cursor: Any) -> None:
-        for statement in _SCHEMA:
+        for statement in SCHEMA:
             cursor.execute(statement)
         settings.write_setting(cursor, "format", FORMAT.to_bytes(4, "big"))
         settings.write_setting(cursor, "store", store)
@@ -477,8 +490,13 @@ def _log_created(store: bytes, name: str, keys: Keys) -> LogCreated:
     )
 
 
-def _identity(cursor: Any, number: int, name: str, root: bytes) -> tuple[Identity, LogCreated]:
-    """Who may sign a log, from its first entry, proven by the pinned root key."""
+def root_named(cursor: Any) -> bytes:
+    """The root public key that the first entry of the memory log names, proven by nothing."""
+    return _first(cursor, 0, LOGS[0])[1].root
+
+
+def _first(cursor: Any, number: int, name: str) -> tuple[bytes, LogCreated]:
+    """The first entry of a log, and what it says."""
     row = cursor.execute(
         "SELECT entry, body FROM entry JOIN payload USING (place) WHERE place = ?",
         (number * claims.PLACES,),
@@ -492,8 +510,14 @@ def _identity(cursor: Any, number: int, name: str, root: bytes) -> tuple[Identit
     except (NotCanonical, TypeError) as error:
         raise LogDamaged(f"{name} log, position 0: {error}. {LogDamaged.remedy}", log=name, position=0) from error
     assert isinstance(created, LogCreated)
+    return row[0], created
+
+
+def _identity(cursor: Any, number: int, name: str, root: bytes) -> tuple[Identity, LogCreated]:
+    """Who may sign a log, from its first entry, proven by the pinned root key."""
+    entry, created = _first(cursor, number, name)
     origin = origin_of(root, name, created.nonce or b"")
-    if not _is_proven(created, origin, root) or not is_signed_by(row[0], created.writer):
+    if not _is_proven(created, origin, root) or not is_signed_by(entry, created.writer):
         raise LogDamaged(
             f"{name} log, position 0: it was not begun by the root key {root.hex()}: either the keys given are "
             f"another store's, or the log was replaced. {LogDamaged.remedy}",
@@ -544,17 +568,18 @@ def require_fitting(path: Path, keys: Keys) -> None:
 
 def mark_beside(keys: Keys, store: bytes) -> Mark | None:
     """The mark beside the keys, or in the user's own state directory where they lie in no directory to write to."""
-    found = (Mark.in_directory(directory) for directory in _mark_directories(keys, store))
+    found = (Mark.in_directory(directory) for directory in mark_directories(keys, store))
     return next((mark for mark in found if mark is not None), None)
 
 
 def marked_beside(keys: Keys, store: bytes) -> Marked:
     """What the mark says that would be used, without making or writing one."""
-    first, *others = _mark_directories(keys, store)
+    first, *others = mark_directories(keys, store)
     found = NOTHING if os.access(first, os.W_OK) else next((Mark.seen(directory) for directory in others), NOTHING)
     return found if found.number else Mark.seen(first)
 
 
-def _mark_directories(keys: Keys, store: bytes) -> list[Path]:
+def mark_directories(keys: Keys, store: bytes) -> list[Path]:
+    """Where the mark can be, the first that can be written to before the others."""
     beside = keys.place.directory
     return [*([beside] if beside is not None else []), state_directory(store)]

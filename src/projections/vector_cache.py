@@ -79,6 +79,20 @@ def _rows_of(installation: Installation) -> list[tuple[Any, ...]]:
         datastore.close()
 
 
+def seen_vectors(installation: Installation, *, still: bool) -> Datastore | None:
+    """vectors.db, opened to be read and as it is; None where there is none. `still` is that of a File."""
+    path = installation.path / FILE
+    if installation.keys is None or not path.exists():
+        return None
+    return Datastore(File(path, ViewsDamaged, installation.keys.views, True, durable=False, still=still))
+
+
+def kept(vectors: Datastore) -> tuple[set[Key], int]:
+    """What there is a vector of, and from how many embedding spaces they are."""
+    spaces = vectors.rows("SELECT count(DISTINCT space) FROM vector")[0][0]
+    return set(vectors.rows("SELECT stream, input FROM vector")), spaces
+
+
 def discard_damaged(installation: Installation) -> bool:
     """Delete vectors.db where it can't be read, whole: it is made again. Says whether it was."""
     try:

@@ -59,10 +59,13 @@ def _tracked(group: Group, log: Log) -> str:
 class Views(SQLiteTrackingRecorder):
     """One file of read models. Rows and position move in one transaction, by `catch_up` and nothing else."""
 
-    def __init__(self, installation: Installation, path: Path) -> None:
+    def __init__(
+        self, installation: Installation, path: Path, *, read_only: bool = False, still: bool = False
+    ) -> None:
+        """Open a file of views. `read_only` and `still` are those of a File."""
         if installation.keys is None:
             raise KeysMissing("The views are encrypted: they open with this store's keys only. Supply them.")
-        file = File(path, ViewsDamaged, installation.keys.views, durable=False)
+        file = File(path, ViewsDamaged, installation.keys.views, read_only, durable=False, still=still)
         self._file = Datastore(file)
         super().__init__(self._file)
         self.path = path
@@ -203,11 +206,19 @@ class ViewsInForce:
 
     def remove_strays(self) -> None:
         """Delete views that a killed process left unfinished. Only while nobody else has the store open."""
+        for path in self.strays():
+            path.unlink()
+
+    def strays(self) -> list[Path]:
+        """The files of views that log.db does not name: unfinished, or just being made."""
+        named = self.named().values()
+        found = sorted(self._installation.path.glob("views-*"))
+        return [path for path in found if path.name.partition(".db")[0] + ".db" not in named]
+
+    def named(self) -> dict[str, str]:
+        """The file that log.db names for each schema, of other releases too, by the setting that names it."""
         rows = self._installation.datastore.rows("SELECT name FROM setting WHERE name GLOB 'views-*'")
-        named = {self._file_of(name) for (name,) in rows}
-        for path in self._installation.path.glob("views-*"):
-            if path.name.partition(".db")[0] + ".db" not in named:
-                path.unlink()
+        return {name: str(self._file_of(name)) for (name,) in rows}
 
     def close(self) -> None:
         """Close the file, and those that were in force before."""

@@ -78,6 +78,16 @@ def compare_views(installation: Installation, views: ViewsInForce) -> dict[str, 
     return digests
 
 
+def verify_holdings(installation: Installation) -> None:
+    """Open every event, and compare what they say with the data keys and the claims. Raises LogDamaged."""
+    for log in installation.logs:
+        holdings = _Holdings(installation, log)
+        with installation.datastore.transaction(commit=False) as cursor:
+            for logged, _ in log.opened(cursor):
+                holdings.take(logged)
+            holdings.compare(cursor)
+
+
 def _check_file(installation: Installation, depth: Depth) -> None:
     """Raise LogDamaged where log.db is not sound as a file, or holds checkpoints of a log that is not there."""
     with installation.datastore.transaction(commit=False) as cursor:

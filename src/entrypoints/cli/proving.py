@@ -58,6 +58,20 @@ def _key(digits: str) -> bytes:
 
 
 @verb
+def doctor(request: Request) -> None:
+    """Look for all that can be wrong with a store, its keys and what is around it, and say what mends each.
+
+    Changes nothing, and needs no store that opens. Logs of up to 5,000 entries are read whole, of longer ones what is
+    new and a sample: `tallystick verify` proves every entry. Ends with 1 when something is wrong, with 0 when there
+    are warnings at most.
+    """
+    found = request.diagnose()
+    request.answer(found, documents.diagnosed, tables.diagnosed)
+    if not found.healthy:
+        raise typer.Exit(1)
+
+
+@verb
 def replay(request: Request, reason: Reason = None) -> None:
     """Rebuild every view from the log.
 
@@ -91,5 +105,5 @@ def make_vectors(memory: Memory, tell: Progress, seconds: float | None = None) -
 
 def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (verify, replay, embed):
+    for command in (verify, doctor, replay, embed):
         app.command()(command)
