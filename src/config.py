@@ -75,7 +75,7 @@ def load_settings(start: Path | None = None) -> Settings:
     """
     found = find_settings(start)
     for wrong in found.wrong:
-        raise Refused(f"{wrong.what} {wrong.remedy}")
+        raise Refused(f"{wrong.what}. {wrong.remedy}")
     return found.settings
 
 
@@ -90,7 +90,7 @@ def find_settings(start: Path | None = None) -> Found:
     except ValidationError as error:
         refused = {".".join(map(str, each["loc"])): each["msg"] for each in error.errors()}
     values = [
-        Wrong(name, None, f"The setting {name} is not allowed ({said}).", "Set another value.")
+        Wrong(name, None, f"The setting {name} is not allowed ({said})", "Set another value.")
         for name, said in refused.items()
     ]
     defaults = {name: Settings.model_fields[name].default for name in refused}
@@ -131,11 +131,11 @@ def _read_project(file: Path) -> tuple[dict[str, Any], list[Wrong]]:
     try:
         written = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        return {}, [Wrong("", file, f"{file} can't be read: {error}.", "Mend it or delete it.")]
+        return {}, [Wrong("", file, f"{file} can't be read: {error}", "Mend it or delete it.")]
     wrong = list(_unknown(list(written), "", file))
     for name, value in written.items():
         if not isinstance(value, str):
-            what = f"{file}: {name} is {value!r}, and every setting is a text."
+            what = f"{file}: {name} is {value!r}, and every setting is a text"
             wrong.append(Wrong(name, file, what, "Write it in quotes."))
     bad = {each.name for each in wrong}
     taken = {name: value for name, value in written.items() if name not in bad}
@@ -155,7 +155,7 @@ def _unknown(names: Iterable[str], prefix: str, file: Path | None = None) -> Ite
             by_case = {each.casefold(): each for each in known}
             nearest = by_case[difflib.get_close_matches(name.casefold(), by_case, 1, cutoff=0.0)[0]]
             where = f" ({file})" if file else ""
-            yield Wrong(name, file, f"{name} is not a setting{where}.", f"Did you mean {nearest}?")
+            yield Wrong(name, file, f"{name} is not a setting{where}", f"Did you mean {nearest}?")
 
 
 def _toml(text: str) -> str:

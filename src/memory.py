@@ -207,7 +207,7 @@ class Memory:
 
     @staticmethod
     def diagnose(path: str | Path, *, keys: KeySource = None, model: str | None = None) -> Diagnosis:
-        """As `doctor`, of the store in a directory, whether it can be opened or not. Raises nothing that is wrong with it."""
+        """As `doctor`, of the store in a directory, whether it opens or not: what is wrong is told, and not raised."""
         return mending.examine(Path(path), None, keys=keys, model=model)
 
     @staticmethod

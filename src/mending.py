@@ -60,7 +60,7 @@ def _about_namespace(found: Found) -> tuple[Wrong, ...]:
         check_namespace(found.settings.namespace)
     except Refused as error:
         what, _, way = str(error).partition(" is not allowed. ")
-        return (Wrong("namespace", None, f"{what} is not allowed.", way),)
+        return (Wrong("namespace", None, f"{what} is not allowed", way),)
     return ()
 
 

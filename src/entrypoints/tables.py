@@ -308,6 +308,8 @@ def status(screen: Screen, found: Status) -> None:
     screen.say("clean" if found.clean else "not clean", style="bold green" if found.clean else "bold yellow")
     for remark in found.remarks:
         screen.say(f"  {remark}")
+    if not found.clean:
+        screen.say("  `tallystick doctor` looks further, and says what mends each")
     for note in found.notes:
         screen.say(f"  note: {note}")
     screen.facts(
@@ -409,7 +411,7 @@ def diagnosed(screen: Screen, found: Diagnosis) -> None:
     wrong, warnings = levels["wrong"], levels["warning"]
     said = f"healthy: {_number(warnings, 'warning')}" if warnings else "healthy: nothing is wrong"
     if wrong:
-        said = f"{_number(wrong, 'thing')} wrong, {_number(warnings, 'warning')}"
+        said = f"{wrong} wrong, {_number(warnings, 'warning')}"
     said += f"; {_number(len(found.checks), 'check')} made"
     if found.not_made:
         said += f", {len(found.not_made)} not, for what is wrong: {', '.join(found.not_made)}"

@@ -59,9 +59,7 @@ def _tracked(group: Group, log: Log) -> str:
 class Views(SQLiteTrackingRecorder):
     """One file of read models. Rows and position move in one transaction, by `catch_up` and nothing else."""
 
-    def __init__(
-        self, installation: Installation, path: Path, *, read_only: bool = False, still: bool = False
-    ) -> None:
+    def __init__(self, installation: Installation, path: Path, *, read_only: bool = False, still: bool = False) -> None:
         """Open a file of views. `read_only` and `still` are those of a File."""
         if installation.keys is None:
             raise KeysMissing("The views are encrypted: they open with this store's keys only. Supply them.")

@@ -62,6 +62,7 @@ NO_COMMAND = {
 OTHER_WORDS = {
     "import_": "import file",
     "follow": "log",
+    "diagnose": "doctor",
     "list_keys": "keys list",
     "back_up_keys": "keys backup",
     "decline_key_backup": "keys backup",
@@ -91,6 +92,7 @@ NOT_OFFERED = {
     "store-conversation.command_id": "thread and place make one",
     "sql.parameters": "a person writes the values into the statement",
     "embed.seconds": "a person presses Ctrl-C: what is made is kept",
+    "doctor.model": "a setting",
     "path": "-C",
     "keys": "a setting",
     "actor": "a setting",
@@ -267,7 +269,7 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
         act(command, first)
     for command in ("why", "used"):
         act(command, receipt, first)
-    for command in ("log", "namespaces", "receipts", "status", "verify", "replay", "embed"):
+    for command in ("log", "namespaces", "receipts", "status", "doctor", "verify", "replay", "embed"):
         act(command)
     acts_of_keeping(act, project)
     return done

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from typing import NamedTuple
 
 from ...errors import TallystickError
@@ -129,8 +128,8 @@ def _examined(patient: Patient) -> Diagnosis:
         except (TallystickError, OSError) as error:
             stumbled[check.name] = error
     if stumbled and not any(finding.level == "wrong" for finding in findings):
-        name, error = next(iter(stumbled.items()))
-        findings.append(Finding(name, "wrong", f"This could not be looked at: {error}", "Mend that, then look again."))
+        name, raised = next(iter(stumbled.items()))
+        findings.append(Finding(name, "wrong", f"This could not be looked at: {raised}", "Mend that, then look again."))
     return Diagnosis(
         str(patient.path),
         _place(patient),
@@ -149,6 +148,8 @@ def _place(patient: Patient) -> str:
 
 
 def _versions() -> dict[str, str]:
+    from importlib.metadata import version  # noqa: PLC0415  slow to import, and needed here alone
+
     scratch = Scratch()
     try:
         sqlite, cipher = (

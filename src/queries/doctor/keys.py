@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import KeysMissing, LogDamaged, Refused
-from ...events.installation import mark_directories, root_named
+from ...events.installation import mark_directories
 from ...events.key_history import is_backup_settled
 from ...events.key_places import Held, exposure, refuse_losing_place
 from ...events.keys import NAMES, SIGNING, Keys, read_entry
@@ -22,8 +22,8 @@ def missing(patient: Patient) -> Iterator[Sign]:
     states = _states(patient)
     gone = [f"{name}.key" for name, state in states.items() if state is None]
     if gone:
-        said = "None of the keys" if len(gone) == len(states) else " and ".join(gone)
-        yield Sign(f"{said} {'is' if len(gone) in (1, len(states)) else 'are'} in {patient.place}.", _supply(patient))
+        said = "Every key" if len(gone) == len(states) else ", ".join(gone)
+        yield Sign(f"{said} of this store is missing in {patient.place}.", _supply(patient))
 
 
 def unreadable(patient: Patient) -> Iterator[Sign]:
@@ -36,14 +36,9 @@ def unreadable(patient: Patient) -> Iterator[Sign]:
 
 def of_another_store(patient: Patient) -> Iterator[Sign]:
     """Keys that are another store's."""
-    keys = patient.keys
-    with patient.log.transaction(commit=False) as cursor:
-        ours = root_named(cursor) == keys.root.public
+    patient.keys  # noqa: B018  without any there are no others
     try:
-        if ours:
-            patient.installation  # noqa: B018  its opening compares the others
-        else:
-            yield Sign(f"{keys.place.where('root.key')} is not this store's key.", _supply(patient))
+        patient.installation  # noqa: B018  its opening compares them
     except KeysMissing as error:
         yield Sign(f"{str(error).partition(';')[0]}.", f"Move it away. {_supply(patient)}")
 
@@ -61,14 +56,16 @@ def inside_the_store(patient: Patient) -> Iterator[Sign]:
 
 def open_to_others(patient: Patient) -> Iterator[Sign]:
     """Keys that others can read, or that are not the files that were made."""
-    for remark in exposure(patient.place)[0]:
-        directory = patient.place.directory
-        path = shlex.quote(str(directory))
-        if remark.endswith(_LINKS):
-            way = "Put the files in the place of the links; or name where they are with `TALLYSTICK_KEYS=DIRECTORY`."
-        else:
-            way = f"Run `chmod go-rwx {path}`."
-        yield Sign(f"{remark[0].upper()}{remark[1:]}.", way)
+    remarks = exposure(patient.place)[0]
+    links = [remark for remark in remarks if remark.endswith(_LINKS)]
+    for remark in [each for each in remarks if each not in links][:1]:
+        yield Sign(f"{_capital(remark)}.", f"Run `chmod go-rwx {shlex.quote(str(patient.place))}`.")
+    for remark in links:
+        yield Sign(
+            f"{_capital(remark)}, and nobody asked for that.",
+            f"If they are a mounted secret, name it: `TALLYSTICK_KEYS={shlex.quote(str(patient.place))}`; else put the "
+            f"files in the place of the links.",
+        )
 
 
 def vanishing(patient: Patient) -> Iterator[Sign]:
@@ -154,6 +151,10 @@ def _state(patient: Patient, name: str) -> bytes | KeysMissing | None:
         return read_entry(patient.place, f"{name}.pub") if found is None and name in SIGNING else found
     except KeysMissing as error:
         return error
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _supply(patient: Patient) -> str:

@@ -67,8 +67,9 @@ def changed_tables(patient: Patient) -> Iterator[Sign]:
 
 def damaged_entries(patient: Patient) -> Iterator[Sign]:
     """An entry that is missing or is not the one that was signed."""
+    patient.marked  # noqa: B018  what is wrong with it is told elsewhere
     try:
-        _verified(patient)
+        _verify(patient)
     except LogBehindMark:
         return
     except LogDamaged as damage:
@@ -77,8 +78,9 @@ def damaged_entries(patient: Patient) -> Iterator[Sign]:
 
 def behind_the_mark(patient: Patient) -> Iterator[Sign]:
     """A log that is shorter than what was verified before, or another one."""
+    patient.marked  # noqa: B018  as above
     try:
-        _verified(patient)
+        _verify(patient)
     except LogBehindMark as damage:
         what = str(damage).partition(LogDamaged.remedy)[0].partition(" Open the store")[0].strip()
         yield Sign(
@@ -92,6 +94,7 @@ def behind_the_mark(patient: Patient) -> Iterator[Sign]:
 
 def broken_holdings(patient: Patient) -> Iterator[Sign]:
     """Claims that are not held as the events say, or a data key that is gone: a command or a read trips over it."""
+    _verify(patient)
     try:
         if patient.is_long():
             _sample_holdings(patient)
@@ -163,7 +166,12 @@ def _made() -> dict[tuple[str, str], str]:
         scratch.close()
 
 
-def _verified(patient: Patient) -> None:
+def _verify(patient: Patient) -> None:
+    """Hold the logs against the mark, once. Raises LogDamaged or LogBehindMark, each time."""
+    patient.part("verified", lambda: _hold(patient))
+
+
+def _hold(patient: Patient) -> None:
     """Hold the logs against the mark: whole; or of longer ones what is new, and a sample of what is before."""
     installation, long = patient.installation, patient.is_long()
     marked = patient.marked

@@ -13,8 +13,8 @@ from ..namespaces import Namespace, namespaces
 from .patient import Patient, Sign
 
 _ALIKE = str.maketrans(
-    "аеорсухіјѕһԁԛԝӏґкмтвн" "αορυνικτχεβηγ" "ıɡɑ",
-    "aeopcyxijshdqwlrkmtbh" "aopuviktxebny" "iga",
+    "аеорсухіјѕһԁԛԝӏґкмтвнαορυνικτχεβηγıɡɑ",
+    "aeopcyxijshdqwlrkmtbhaopuviktxebnyiga",
 )
 """Letters of Cyrillic, of Greek and of phonetics that look like a Latin one, in lower case."""
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")

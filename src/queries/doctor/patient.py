@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from ...config import Found
-from ...errors import LogDamaged, TallystickError, ViewsDamaged
+from ...errors import KeysMissing, LogDamaged, TallystickError, ViewsDamaged
 from ...events.driver import Datastore, File
-from ...events.installation import FILE, Installation, Opening, marked_beside, seen_store, stamp
-from ...events.key_places import Held, KeySource, find_keys, place_of
+from ...events.installation import FILE, Installation, Opening, marked_beside, root_named, seen_store, stamp
+from ...events.key_places import KeySource, default_directory, find_keys, place_of
 from ...events.keys import KeyPlace, Keys
 from ...events.mark import Marked
 from ...projections.vector_cache import seen_vectors
@@ -35,7 +35,7 @@ class Sign(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Which store to look at, as it would be opened: with which keys (those that are open, or where they are) and model.
+    """Which store to look at, as it would be opened: with which keys, found already or to be found, and which model.
 
     `found` are the settings as far as they can be read. `named` says whether a command has to be told the store.
     """
@@ -63,7 +63,7 @@ class Patient:
     @property
     def store(self) -> bytes:
         """The id of the store, as log.db says."""
-        return self._part("store", lambda: seen_store(self.path, still=self._at_rest(self.path / FILE)))
+        return self.part("store", lambda: seen_store(self.path, still=self._at_rest(self.path / FILE)))
 
     @property
     def place(self) -> KeyPlace:
@@ -75,32 +75,44 @@ class Patient:
     def keys(self) -> Keys:
         """The keys."""
         keys, store = self.asked.keys, self._named_store()
-        return keys if isinstance(keys, Keys) else self._part("keys", lambda: find_keys(keys, store))
+        return keys if isinstance(keys, Keys) else self.part("keys", lambda: find_keys(keys, store))
 
     @property
     def log(self) -> Datastore:
         """log.db, whoever has the keys."""
-        return self._part("log", self._open_log)
+        return self.part("log", self._open_log)
 
     @property
     def installation(self) -> Installation:
         """The logs, opened with the keys, and nothing of them checked."""
-        return self._part("installation", self._open_installation)
+        return self.part("installation", self._open_installation)
 
     @property
     def marked(self) -> Marked:
         """What the mark says."""
-        return self._part("marked", lambda: marked_beside(self.keys, self.store))
+        return self.part("marked", lambda: marked_beside(self.keys, self.store))
 
     @property
     def views(self) -> Views | None:
         """The views in force, as they are; None where the store has none yet."""
-        return self._part("views", self._open_views)
+        return self.part("views", self._open_views)
 
     @property
     def vectors(self) -> Datastore | None:
         """The vectors; None where there are none."""
-        return self._part("vectors", self._open_vectors)
+        return self.part("vectors", self._open_vectors)
+
+    def part(self, name: str, make: Callable[[], Part]) -> Part:
+        """A part of the store, made when it is first asked for; what that raised is raised each time."""
+        if name not in self._parts:
+            try:
+                self._parts[name] = make()
+            except (TallystickError, OSError) as error:
+                self._parts[name] = error
+        if isinstance(self._parts[name], Exception):
+            raise self._parts[name]
+        part: Part = self._parts[name]
+        return part
 
     def is_long(self) -> bool:
         """Whether the logs are too long to be read whole."""
@@ -116,10 +128,19 @@ class Patient:
 
     def run(self, words: str) -> str:
         """A command of ours as it has to be typed for this store."""
-        keys = self.asked.keys
-        given = f"TALLYSTICK_KEYS={shlex.quote(str(keys))} " if self.asked.named and isinstance(keys, str | Path) else ""
+        keys = self._keys_to_name()
+        given = f"TALLYSTICK_KEYS={shlex.quote(keys)} " if keys is not None else ""
         at = f"-C {shlex.quote(str(self.path))} " if self.asked.named else ""
         return f"`{given}tallystick {at}{words}`"
+
+    def _keys_to_name(self) -> str | None:
+        """The place of the keys, where no setting names it and it is not the user's own directory."""
+        keys = self.asked.keys
+        if isinstance(keys, Keys):
+            keys = keys.place.directory
+            if keys == default_directory(self._named_store()):
+                return None
+        return str(keys) if isinstance(keys, str | Path) and str(keys) != self.asked.found.settings.keys else None
 
     def entries(self, pattern: str) -> Iterator[Path]:
         """What lies in the store's folder under such a name."""
@@ -132,17 +153,6 @@ class Patient:
         for close in reversed(self._close):
             close()
         return all(stamp(path) == before for path, before in self._stamps.items())
-
-    def _part(self, name: str, make: Callable[[], Part]) -> Part:
-        if name not in self._parts:
-            try:
-                self._parts[name] = make()
-            except (TallystickError, OSError) as error:
-                self._parts[name] = error
-        if isinstance(self._parts[name], Exception):
-            raise self._parts[name]
-        part: Part = self._parts[name]
-        return part
 
     def _at_rest(self, path: Path) -> bool:
         """Whether nobody has a file open: then it is read without locks, which would leave files beside it."""
@@ -168,6 +178,11 @@ class Patient:
 
     def _open_installation(self) -> Installation:
         store, keys = self.store, self.keys
+        with self.log.transaction(commit=False) as cursor:
+            if root_named(cursor) != keys.root.public:
+                raise KeysMissing(
+                    f"{keys.place.where('root.key')} is not this store's key; nothing was read. {KeysMissing.remedy}"
+                )
         still = self._at_rest(self.path / FILE)
         opening = Opening(store, keys, keys.root.public, read_only=True, marked=False, still=still)
         installation = Installation(self.path, opening)

@@ -36,7 +36,7 @@ def unknown_variables(patient: Patient) -> Iterator[Sign]:
     """A variable of our prefix that is no setting, by which every command refuses."""
     for wrong in patient.asked.found.wrong:
         if wrong.file is None and wrong.name.startswith(PREFIX):
-            yield Sign(wrong.what, f"{wrong.remedy} Name it so, or take it away: `unset {wrong.name}`.")
+            yield Sign(f"{wrong.what}.", f"{wrong.remedy} Name it so, or take it away: `unset {wrong.name}`.")
 
 
 def values_not_allowed(patient: Patient) -> Iterator[Sign]:
@@ -45,14 +45,14 @@ def values_not_allowed(patient: Patient) -> Iterator[Sign]:
         if wrong.file is None and not wrong.name.startswith(PREFIX):
             variable = f"{PREFIX}{wrong.name.upper()}"
             way = f"take it away: `unset {variable}`" if variable in os.environ else f"mend it in {_project(patient)}"
-            yield Sign(wrong.what, f"{wrong.remedy.removesuffix('.')}, or {way}.")
+            yield Sign(f"{wrong.what}.", f"{wrong.remedy.removesuffix('.')}, or {way}.")
 
 
 def project_file(patient: Patient) -> Iterator[Sign]:
     """A project file that can't be read, or says what is no setting."""
     for wrong in patient.asked.found.wrong:
         if wrong.file is not None:
-            yield Sign(wrong.what, f"{wrong.remedy} Edit {wrong.file}.")
+            yield Sign(f"{wrong.what}.", f"{wrong.remedy} Edit {wrong.file}.")
 
 
 def project_store(patient: Patient) -> Iterator[Sign]:
