@@ -202,8 +202,9 @@ class Memory:
         entries are read whole, of longer ones what is new and a sample: `verify` proves every entry.
         """
         with self._opened.in_use():
-            installation = self._opened.installation
-            return mending.examine(installation.path, None, keys=installation.keys, model=self._opened.model_asked)
+            opened, installation = self._opened, self._opened.installation
+            kept = opened.temporary is None
+            return mending.examine(installation.path, None, keys=installation.keys, model=opened.model_asked, kept=kept)
 
     @staticmethod
     def diagnose(path: str | Path, *, keys: KeySource = None, model: str | None = None) -> Diagnosis:

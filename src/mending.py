@@ -38,11 +38,16 @@ def verified(keys: Keys) -> Check:
 
 
 def examine(
-    path: Path | None, start: Path | None, *, keys: KeySource | Keys = None, model: str | None = None
+    path: Path | None,
+    start: Path | None,
+    *,
+    keys: KeySource | Keys = None,
+    model: str | None = None,
+    kept: bool = True,
 ) -> Diagnosis:
     """Look at the store in a directory, or at the one that the settings name, and change nothing.
 
-    `start` is where the project file is looked for.
+    `start` is where the project file is looked for; `kept` says whether the store outlives this process.
     """
     found = find_settings(start)
     asked = Examined(
@@ -51,6 +56,7 @@ def examine(
         model or found.settings.model,
         found._replace(wrong=(*found.wrong, *_about_namespace(found))),
         path is not None,
+        kept,
     )
     return diagnose(asked)
 

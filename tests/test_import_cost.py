@@ -71,7 +71,9 @@ def test_help_loads_nothing_but_the_command_line() -> None:
 
 
 @pytest.mark.usefixtures("store")
-@pytest.mark.parametrize("command", [["store", "Use WAL mode"], ["status"], ["log"]], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    "command", [["store", "Use WAL mode"], ["status"], ["log"], ["doctor"]], ids=lambda command: command[0]
+)
 def test_a_command_that_asks_no_question_loads_no_model(command: list[str]) -> None:
     """What does not search by meaning waits for no model, no numeric library, and no terminal's."""
     assert loaded_by(RUN, *command).intersection(MODELS) == set()

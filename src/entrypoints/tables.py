@@ -409,12 +409,12 @@ def diagnosed(screen: Screen, found: Diagnosis) -> None:
     """A line for each finding: what is wrong, and what mends it; and how much was looked at."""
     levels = Counter(finding.level for finding in found.findings)
     wrong, warnings = levels["wrong"], levels["warning"]
-    said = f"healthy: {_number(warnings, 'warning')}" if warnings else "healthy: nothing is wrong"
+    said = f"healthy, with {_number(warnings, 'warning')}" if warnings else "healthy: nothing is wrong"
     if wrong:
         said = f"{wrong} wrong, {_number(warnings, 'warning')}"
     said += f"; {_number(len(found.checks), 'check')} made"
     if found.not_made:
-        said += f", {len(found.not_made)} not, for what is wrong: {', '.join(found.not_made)}"
+        said += f", {len(found.not_made)} not, for what is wrong"
     screen.say(said, style="bold yellow" if found.findings else "bold green")
     for each in found.findings:
         screen.say(f"{each.level:<7}  {one_line(f'{each.check}: {each.what} {each.remedy}')}")
@@ -422,6 +422,7 @@ def diagnosed(screen: Screen, found: Diagnosis) -> None:
         {
             "store": found.store,
             "keys": found.keys,
+            "not made": ", ".join(found.not_made),
             "versions": ", ".join(f"{name} {number}" for name, number in found.versions.items()),
         }
     )

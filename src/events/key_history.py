@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import Busy, RevisionConflict, StreamErased
 from .envelope import stream_of
 from .keys import Keys
@@ -16,7 +18,7 @@ TRIES = 20
 
 def key_events(log: Log) -> list[LoggedEvent]:
     """Every event about the keys, oldest first, each verified."""
-    return log.events_of(_stream(log))
+    return log.events_of(key_stream(log))
 
 
 def record_key_event(log: Log, event: Event) -> int:
@@ -31,15 +33,20 @@ def record_key_event(log: Log, event: Event) -> int:
 
 def is_backup_settled(log: Log, keys: Keys) -> bool:
     """Whether these keys were backed up, or a backup of them declined."""
+    return is_settled_by(key_events(log), keys)
+
+
+def is_settled_by(events: Sequence[LoggedEvent], keys: Keys) -> bool:
+    """Whether these events say that these keys were backed up, or a backup of them declined."""
     ids = key_id(keys.root.public), key_id(keys.kek)
     return any(
         isinstance(logged.event, KeysBackedUp | KeyBackupDeclined) and (logged.event.root, logged.event.kek) == ids
-        for logged in key_events(log)
+        for logged in events
     )
 
 
 def _append(log: Log, event: Event) -> int:
-    stream = _stream(log)
+    stream = key_stream(log)
     if key_events(log):
         draft = log.following(stream, event)
     else:
@@ -47,5 +54,6 @@ def _append(log: Log, event: Event) -> int:
     return log.append(Append((draft,)))[0].position
 
 
-def _stream(log: Log) -> bytes:
+def key_stream(log: Log) -> bytes:
+    """The stream of the events about the keys."""
     return stream_of(log.origin, NONCE)

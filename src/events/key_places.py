@@ -209,7 +209,16 @@ def provide_keys(source: KeySource, store: bytes) -> Keys:
 
 def default_directory(store: bytes) -> Path:
     """The user's own directory for the keys of the store with this id."""
-    return platformdirs.user_data_path("tallystick") / "keys" / store.hex()
+    return _own() / store.hex()
+
+
+def own_directories() -> list[Path]:
+    """Every directory of the user's own that holds the keys of some store."""
+    return sorted(each for each in _own().glob("*") if each.is_dir())
+
+
+def _own() -> Path:
+    return platformdirs.user_data_path("tallystick") / "keys"
 
 
 def state_directory(store: bytes) -> Path:

@@ -129,6 +129,12 @@ def current_in(cursor: Any, namespaces: Sequence[str]) -> dict[bytes, int]:
     return dict(rows.fetchall())
 
 
+def newest_current(cursor: Any, limit: int) -> list[bytes]:
+    """The current memories that were stored last, newest first."""
+    rows = cursor.execute("SELECT stream FROM memories WHERE status = 'current' ORDER BY number DESC LIMIT ?", (limit,))
+    return [stream for (stream,) in rows]
+
+
 def number_and_revision(cursor: Any, stream: bytes) -> tuple[int, int] | None:
     """A memory's number and the revision its row was folded from, or None."""
     row = cursor.execute("SELECT number, revision FROM memories WHERE stream = ?", (stream,)).fetchone()

@@ -35,9 +35,10 @@ class Finding(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What was looked at, and what was found. `checks` were made; `not_made` could not be, for what else is wrong.
+    """What was looked at, and what was found: first what is wrong.
 
-    `versions` are those of Tallystick and of what it stands on.
+    `checks` were made; `not_made` could not be, for what is wrong. `versions` are those of Tallystick and of what it
+    stands on.
     """
 
     store: str
@@ -135,7 +136,7 @@ def _examined(patient: Patient) -> Diagnosis:
         _place(patient),
         tuple(check.name for check in CHECKS if check.name not in stumbled),
         tuple(stumbled),
-        tuple(findings),
+        tuple(sorted(findings, key=lambda finding: finding.level != "wrong")),
         _versions(),
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import KeysMissing, LogDamaged, Refused
 from ...events.installation import mark_directories
-from ...events.key_history import is_backup_settled
+from ...events.key_history import is_settled_by, key_stream
 from ...events.key_places import Held, exposure, refuse_losing_place
 from ...events.keys import NAMES, SIGNING, Keys, read_entry
 from .patient import Patient, Sign
@@ -28,10 +28,19 @@ def missing(patient: Patient) -> Iterator[Sign]:
 
 def unreadable(patient: Patient) -> Iterator[Sign]:
     """Something that stands for a key, and is none."""
-    for state in _states(patient).values():
-        if isinstance(state, KeysMissing):
-            what = str(state).removesuffix(f" {KeysMissing.remedy}")
-            yield Sign(what, f"Mend it, or move it away. {_supply(patient)}")
+    refused = [state for state in _states(patient).values() if isinstance(state, KeysMissing)]
+    if any(isinstance(state.__cause__, PermissionError) for state in refused):
+        path, user = shlex.quote(str(patient.place)), os.geteuid()
+        yield Sign(
+            f"The keys in {patient.place} may not be read by this user ({user}).",
+            f"Run `chmod -R u+rwX {path}`; or, as root, `chown -R {user} {path}`.",
+        )
+    for said in dict.fromkeys(str(state) for state in refused if not isinstance(state.__cause__, PermissionError)):
+        if KeysMissing.remedy in said:
+            yield Sign(said.removesuffix(f" {KeysMissing.remedy}"), f"Mend it, or move it away. {_supply(patient)}")
+        else:
+            what, _, remedy = said.rpartition(". ")
+            yield Sign(f"{what}.", remedy)
 
 
 def of_another_store(patient: Patient) -> Iterator[Sign]:
@@ -95,7 +104,9 @@ def not_signing(patient: Patient) -> Iterator[Sign]:
 
 def not_backed_up(patient: Patient) -> Iterator[Sign]:
     """Keys of which there is no backup, and none was declined."""
-    if not is_backup_settled(patient.installation.memory, patient.keys):
+    if patient.asked.kept and not is_settled_by(
+        patient.events_of(key_stream(patient.installation.memory)), patient.keys
+    ):
         yield Sign(
             "The keys were never backed up, and losing them loses the memories.",
             f"Run {patient.run('keys backup FILE')}, or {patient.run('keys backup --decline')}.",

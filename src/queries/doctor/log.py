@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import LogBehindMark, LogDamaged, NotFound, Refused, StoreIsNewer, Unavailable
+from ...events.claims import held_tags
 from ...events.clock import milliseconds
 from ...events.driver import Scratch
 from ...events.installation import FILE, SCHEMA
+from ...events.key_places import own_directories
 from ...events.kinds import SnapshotTaken
 from ...events.log import Log
+from ...projections.aliases import aliases
+from ...projections.memories import newest_current
+from ...projections.record import fold
 from ...projections.vector import wanted
+from ...projections.views import RECALL, Views
 from ..verify import verify_holdings
 from .patient import SAMPLE, WHOLE, Patient, Sign
 
@@ -21,7 +27,7 @@ MOST_AHEAD_BYTES = 16 << 20
 MOST_AHEAD_MS = 5 * 60 * 1000
 DAY_MS = 24 * 3600 * 1000
 OLD_DAYS = 30
-_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*' ORDER BY type, name"
+_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
 
 
 def unreadable(patient: Patient) -> Iterator[Sign]:
@@ -29,7 +35,10 @@ def unreadable(patient: Patient) -> Iterator[Sign]:
     try:
         patient.store  # noqa: B018  its reading opens the file
     except LogDamaged as damage:
-        yield Sign(said(damage), _back(patient))
+        way = _back(patient)
+        if patient.asked.keys is None:
+            way += f" For that, name the directory of its keys with `TALLYSTICK_KEYS=DIRECTORY`: {_own_directories()}."
+        yield Sign(said(damage), way)
     except (NotFound, StoreIsNewer, Refused):
         return
     except Unavailable as error:
@@ -51,6 +60,7 @@ def other_format(patient: Patient) -> Iterator[Sign]:
 
 def changed_tables(patient: Patient) -> Iterator[Sign]:
     """Tables, indexes and triggers of log.db that are not those that were made: one that is gone guards nothing."""
+    patient.store  # noqa: B018  a file that is no store's has no tables of one
     made, found = _made(), {(kind, name): sql for kind, name, sql in patient.log.rows(_OBJECTS)}
     gone = [f"{sql};" for key, sql in made.items() if found.get(key) != sql]
     added = [f"DROP {kind} {name};" for (kind, name), sql in found.items() if made.get((kind, name)) != sql]
@@ -156,6 +166,11 @@ def _back(patient: Patient) -> str:
     )
 
 
+def _own_directories() -> str:
+    """The directories of the user's own keys, one of which are a store's that does not say which it is."""
+    return " or ".join(map(str, own_directories())) or "there is none of your own"
+
+
 def _made() -> dict[tuple[str, str], str]:
     scratch = Scratch()
     try:
@@ -191,13 +206,14 @@ def _sample(cursor: Any, log: Log, size: int) -> None:
 
 
 def _sample_holdings(patient: Patient) -> None:
-    """Of a long log: that each claim leads to an entry, and that each memory the views know has its data key."""
-    log, views = patient.installation.memory, patient.views
+    """Of a long log: each claim leads to an entry, each memory has its data key, the newest hold what they claim."""
+    log = patient.installation.memory
     lost = patient.log.rows(
         "SELECT count(*) FROM claim WHERE NOT EXISTS (SELECT 1 FROM entry WHERE entry.place = claim.place)"
     )
     if lost != [(0,)]:
         raise LogDamaged(f"{lost[0][0]:,} claims are held by no entry. {LogDamaged.remedy}", log=log.name)
+    views = patient.views
     if views is None:
         return
     with views.reading() as known, patient.log.transaction(commit=False) as cursor:
@@ -208,6 +224,30 @@ def _sample_holdings(patient: Patient) -> None:
             f"{LogDamaged.remedy}",
             log=log.name,
         )
+    position = views.position(RECALL, log.name)
+    if position == _size(patient) - 1:
+        _sample_claims(patient, views)
+
+
+def _sample_claims(patient: Patient, views: Views) -> None:
+    """Of a long log: that the newest memories hold what they claim."""
+    log, index, size = patient.installation.memory, patient.keys.index, _size(patient)
+    with views.reading() as cursor:
+        names, newest = aliases(cursor), newest_current(cursor, SAMPLE // 2)
+    for stream in newest:
+        record = fold(patient.events_of(stream))
+        tags = held_tags(index, record.stored, names.get(record.namespace, record.namespace)) if record else ()
+        held = log.holders(tags)
+        broken = any(tag not in held or held[tag][0] != stream for tag in tags)
+        if broken and _size(patient) == size:  # nobody has changed what it holds meanwhile
+            raise LogDamaged(
+                f"The memory {stream.hex()} does not hold what it claims. {LogDamaged.remedy}", log=log.name
+            )
+
+
+def _size(patient: Patient) -> int:
+    """How many entries the memory log has."""
+    return patient.sizes()[0][1]
 
 
 def _time(log: Log, size: int) -> int:

@@ -14,6 +14,7 @@ from ...events.driver import Datastore, File
 from ...events.installation import FILE, Installation, Opening, marked_beside, root_named, seen_store, stamp
 from ...events.key_places import KeySource, default_directory, find_keys, place_of
 from ...events.keys import KeyPlace, Keys
+from ...events.mapper import LoggedEvent
 from ...events.mark import Marked
 from ...projections.vector_cache import seen_vectors
 from ...projections.views import Views, ViewsInForce
@@ -37,7 +38,8 @@ class Sign(NamedTuple):
 class Asked(NamedTuple):
     """Which store to look at, as it would be opened: with which keys, found already or to be found, and which model.
 
-    `found` are the settings as far as they can be read. `named` says whether a command has to be told the store.
+    `found` are the settings as far as they can be read. `named` says whether a command has to be told the store, `kept`
+    whether the store outlives this process.
     """
 
     path: Path
@@ -45,6 +47,7 @@ class Asked(NamedTuple):
     model: str
     found: Found
     named: bool
+    kept: bool = True
 
 
 class Patient:
@@ -123,6 +126,11 @@ class Patient:
         installation = self.installation
         with installation.datastore.transaction(commit=False) as cursor:
             return [(log, log.recorder.size(cursor)) for log in installation.logs]
+
+    def events_of(self, stream: bytes) -> list[LoggedEvent]:
+        """The events of a stream of the memory log, each checked by itself: what is before them may not be verified."""
+        with self.installation.datastore.transaction(commit=False) as cursor:
+            return self.installation.memory.events_within(cursor, stream, None)
 
     # ---- what is said of it
 

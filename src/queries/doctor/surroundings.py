@@ -52,7 +52,7 @@ def project_file(patient: Patient) -> Iterator[Sign]:
     """A project file that can't be read, or says what is no setting."""
     for wrong in patient.asked.found.wrong:
         if wrong.file is not None:
-            yield Sign(f"{wrong.what}.", f"{wrong.remedy} Edit {wrong.file}.")
+            yield Sign(f"{wrong.what}.", f"{wrong.remedy} Edit {wrong.file}." if wrong.name else wrong.remedy)
 
 
 def project_store(patient: Patient) -> Iterator[Sign]:
@@ -82,7 +82,7 @@ def log_gone(patient: Patient) -> Iterator[Sign]:
     left = _left(patient)
     if left:
         yield Sign(
-            f"{patient.path / FILE} is gone, and {left} is there.",
+            f"{patient.path / FILE} is {'empty' if (patient.path / FILE).exists() else 'gone'}, and {left} is there.",
             f"Put it back; or a snapshot in its place: {patient.run('snapshot restore SNAPSHOT --over')}.",
         )
 
@@ -100,7 +100,7 @@ def read_only(patient: Patient) -> Iterator[Sign]:
     for place in (patient.path, patient.path / FILE):
         if place.exists() and not os.access(place, os.W_OK):
             fixed = os.statvfs(place).f_flag & os.ST_RDONLY
-            give = "Mount its disk to be written to" if fixed else f"Run `chmod u+w {shlex.quote(str(place))}`"
+            give = "Mount its disk to be written to" if fixed else f"Run `chmod u+rwX {shlex.quote(str(place))}`"
             yield Sign(
                 f"{place} can't be written to{' (its disk is read-only)' if fixed else ''}.",
                 f"{give}; or only read: {patient.run('status --read-only')}.",

@@ -36,12 +36,13 @@ def damaged(patient: Patient) -> Iterator[Sign]:
             return
         if views.path.stat().st_size <= MOST_CHECKED_BYTES:
             views.check_pages()
-        sizes = {log.name: size for log, size in patient.sizes()}
-        ahead = [log for group in GROUPS for log in group.logs if views.position(group, log) >= sizes[log]]
+        reached = [(log, views.position(group, log)) for group in GROUPS for log in group.logs]
     except ViewsDamaged as damage:
         if (patient.path / str(ViewsInForce(patient.installation).name())).exists():
             yield Sign(_said(damage), f"Run {patient.run('replay')}.")
         return
+    sizes = {log.name: size for log, size in patient.sizes()}  # read last: others may be writing
+    ahead = [log for log, position in reached if position >= sizes[log]]
     if ahead:
         yield Sign(f"The views know more of the {ahead[0]} log than there is of it.", f"Run {patient.run('replay')}.")
 
