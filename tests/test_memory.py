@@ -231,6 +231,7 @@ VERBS: dict[str, Callable[[Memory], Any]] = {
     "merge": lambda memory: memory.merge("default", "other"),
     "at": lambda memory: memory.at(0),
     "verify": lambda memory: memory.verify(),
+    "doctor": lambda memory: memory.doctor(),
     "status": lambda memory: memory.status(),
     "rebuild": lambda memory: memory.rebuild(),
     "embed": lambda memory: memory.embed(),
@@ -243,7 +244,7 @@ VERBS: dict[str, Callable[[Memory], Any]] = {
 def test_every_verb_is_listed() -> None:
     """A verb that is added is asked the same questions."""
     outside = {"open", "close", "replay", "temporary", "restore_keys", "list_keys"}
-    outside |= {"snapshots", "rotate_snapshots", "restore_snapshot", "recover", "salvage", "take_over"}
+    outside |= {"snapshots", "rotate_snapshots", "restore_snapshot", "recover", "salvage", "take_over", "diagnose"}
     assert set(VERBS) == {name for name in vars(Memory) if not name.startswith("_")} - outside
 
 

@@ -621,6 +621,16 @@ def test_keys_of_another_store_are_told_by_the_root(ward: Ward) -> None:
     assert (found["check"], "root.key is not this store's key" in found["what"]) == ("keys.other", True)
 
 
+def test_a_store_that_was_given_up_is_not_to_be_recovered(ward: Ward) -> None:
+    """Once another store goes on in its place, that one is to be opened: there is one history."""
+    flip(ward.store / "log.db", b"memory.stored")
+    ward.done("salvage", "--out", "new")
+    (found,) = ward.tally("doctor", "--json").document["findings"]
+    assert (found["check"], "Open the store that it became" in found["remedy"]) == ("log.behind", True)
+    assert "recover" not in found["remedy"]
+    assert "log.behind" not in str(ward.tally("doctor", "-C", "new", "--json").document["findings"])
+
+
 def test_every_command_of_a_remedy_exists() -> None:
     """What the doctor says to type can be typed."""
     folder = ROOT / "src" / "queries" / "doctor"

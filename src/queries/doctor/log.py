@@ -93,11 +93,12 @@ def behind_the_mark(patient: Patient) -> Iterator[Sign]:
         _verify(patient)
     except LogBehindMark as damage:
         what = str(damage).partition(LogDamaged.remedy)[0].partition(" Open the store")[0].strip()
-        yield Sign(
-            what,
+        older = (
             f"If you put an older copy there, run {patient.run('recover --reason WHY')}; if not, find out who did, or "
-            f"put a newer snapshot in its place: {patient.run('snapshot restore SNAPSHOT --over')}.",
+            f"put a newer snapshot in its place: {patient.run('snapshot restore SNAPSHOT --over')}."
         )
+        given_up = f"Open the store that it became; or read this one: {patient.run('recall QUERY --until POSITION')}."
+        yield Sign(what, given_up if damage.position is None else older)
     except LogDamaged:
         return
 
