@@ -13,7 +13,7 @@ from .claims import PLACES, Claim, Holder, Move, Release, holders_of, moved, req
 from .commit import GroupCommit
 from .driver import Datastore
 from .entries import START, Entry, Identity, Tip
-from .envelope import stream_of
+from .envelope import CLEAR, stream_of
 from .kinds import Event
 from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
 from .merkle import leaf_hash
@@ -231,6 +231,18 @@ class Log:
         base = self.recorder.identity.number * PLACES
         rows = cursor.execute("SELECT place FROM data_key WHERE place >= ? AND place < ?", (base, base + PLACES))
         return {place - base for (place,) in rows.fetchall()}
+
+    def begun_without_key(self, cursor: Any) -> Iterator[int]:
+        """The positions at which a sealed stream begins that has no data key in log.db."""
+        rows = cursor.execute(
+            "SELECT place FROM entry WHERE log = ? AND revision = 0 "
+            "AND NOT EXISTS (SELECT 1 FROM data_key WHERE data_key.place = entry.place)",
+            (self.recorder.identity.number,),
+        ).fetchall()
+        for position in (place % PLACES for (place,) in rows):
+            entry = self.recorder.at(cursor, position)
+            if entry is not None and entry.header.cipher != CLEAR:
+                yield position
 
     def _keys_between(self, cursor: Any, first: int, stop: int) -> FindKey:
         """How to find the data keys of the streams that have events from `first` to before `stop`."""

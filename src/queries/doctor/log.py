@@ -18,7 +18,6 @@ from ...events.log import Log
 from ...projections.aliases import aliases
 from ...projections.memories import newest_current
 from ...projections.record import fold
-from ...projections.vector import wanted
 from ...projections.views import RECALL, Views
 from ..verify import verify_holdings
 from .patient import SAMPLE, WHOLE, Patient, Sign
@@ -207,26 +206,18 @@ def _sample(cursor: Any, log: Log, size: int) -> None:
 
 
 def _sample_holdings(patient: Patient) -> None:
-    """Of a long log: each claim leads to an entry, each memory has its data key, the newest hold what they claim."""
-    log = patient.installation.memory
+    """Of long logs: each claim leads to an entry, each stream has its data key, the newest hold what they claim."""
     lost = patient.log.rows(
         "SELECT count(*) FROM claim WHERE NOT EXISTS (SELECT 1 FROM entry WHERE entry.place = claim.place)"
     )
     if lost != [(0,)]:
-        raise LogDamaged(f"{lost[0][0]:,} claims are held by no entry. {LogDamaged.remedy}", log=log.name)
+        raise LogDamaged(f"{lost[0][0]:,} claims are held by no entry. {LogDamaged.remedy}", log="memory")
+    with patient.log.transaction(commit=False) as cursor:
+        for log in patient.installation.logs:
+            for position in log.begun_without_key(cursor):
+                raise log.recorder.damaged(position, "the data key there is missing")
     views = patient.views
-    if views is None:
-        return
-    with views.reading() as known, patient.log.transaction(commit=False) as cursor:
-        without = {stream for stream, _ in wanted(known)} - log.streams_with_key(cursor)
-    if without:
-        raise LogDamaged(
-            f"The data keys of {len(without):,} memories are gone, {min(without).hex()} among them. "
-            f"{LogDamaged.remedy}",
-            log=log.name,
-        )
-    position = views.position(RECALL, log.name)
-    if position == _size(patient) - 1:
+    if views is not None and views.position(RECALL, "memory") == _size(patient) - 1:
         _sample_claims(patient, views)
 
 
