@@ -6,6 +6,7 @@ import difflib
 import getpass
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,6 +28,8 @@ _NO_SETTINGS = (
     *(f"{KEY_VARIABLE}{name}_PUB" for name in ("ROOT", "WRITER", "LOG")),
 )
 """Secrets that only the environment may hold, read where they are needed and kept by nobody."""
+_PATHS = ("path", "keys")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # one letter is a drive
 
 
 class Settings(BaseSettings):
@@ -82,9 +85,12 @@ def load_settings(start: Path | None = None) -> Settings:
 def find_settings(start: Path | None = None) -> Found:
     """As `load_settings`, but what can't be read is told and left out: a default stands for it."""
     wrong = list(_unknown([name for name in os.environ if name.startswith(PREFIX)], PREFIX))
+    empty = {name: f"{PREFIX}{name.upper()}" for name in _PATHS if os.environ.get(f"{PREFIX}{name.upper()}") == ""}
+    wrong += [_no_path(variable, None, variable) for variable in empty.values()]
     project = _project_file(start) if start is not None else None
     written, of_project = _read_project(project) if project else ({}, [])
     from_file = {name: value for name, value in written.items() if f"{PREFIX}{name.upper()}" not in os.environ}
+    from_file |= {name: Settings.model_fields[name].default for name in empty}
     try:
         return Found(Settings(**from_file), project, (*wrong, *of_project))
     except ValidationError as error:
@@ -137,6 +143,8 @@ def _read_project(file: Path) -> tuple[dict[str, Any], list[Wrong]]:
         if not isinstance(value, str):
             what = f"{file}: {name} is {value!r}, and every setting is a text"
             wrong.append(Wrong(name, file, what, "Write it in quotes."))
+    wrong += [_no_path(name, file, f"{file}: {name}") for name in _PATHS if written.get(name) == ""]
+    wrong += [each._replace(name="keys", file=file) for each in _no_place(written.get("keys"))]
     bad = {each.name for each in wrong}
     taken = {name: value for name, value in written.items() if name not in bad}
     paths = [name for name, value in taken.items() if name == "path" or (name == "keys" and not _is_word(value))]
@@ -146,6 +154,26 @@ def _read_project(file: Path) -> tuple[dict[str, Any], list[Wrong]]:
 def _is_word(keys: str) -> bool:
     """Whether a value of `keys` names a place that is no directory."""
     return keys in (KEYS_IN_ENVIRONMENT, KEYS_IN_KEYRING)
+
+
+def refuse_no_place(keys: str) -> None:
+    """Refuse what looks like a place of keys and is none, such as `vault:x`: it would be taken for a directory."""
+    for wrong in _no_place(keys):
+        raise Refused(f"{wrong.what}. {wrong.remedy}")
+
+
+def _no_place(keys: Any) -> Iterator[Wrong]:
+    if isinstance(keys, str) and not _is_word(keys) and (_SCHEME.match(keys) or _is_word(keys.strip().casefold())):
+        yield Wrong(
+            "keys",
+            None,
+            f"{keys!r} is no place that keys can be in",
+            f"Give `{KEYS_IN_ENVIRONMENT}`, `{KEYS_IN_KEYRING}` or a directory; one of that name as {f'./{keys}'!r}.",
+        )
+
+
+def _no_path(name: str, file: Path | None, shown: str) -> Wrong:
+    return Wrong(name, file, f"{shown} is empty, which is no path", "Give one; `.` is the current directory.")
 
 
 def _unknown(names: Iterable[str], prefix: str, file: Path | None = None) -> Iterator[Wrong]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from . import mending
 from .answers import Context, Listing, Recall, called, recalled, searched, selected
+from .border import guarded
 from .commands.arrive import Arrivals, arrive
 from .commands.back_up_keys import KeyBackup, RestoredKeys, back_up_keys, decline_key_backup, restore_keys
 from .commands.change import Wish
@@ -35,6 +36,7 @@ from .commands.snapshot import take
 from .commands.store import store, store_rows
 from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
+from .events.claims import PLACES
 from .events.installation import FILE, Installation
 from .events.key_places import KeySource
 from .events.mapper import LoggedEvent
@@ -42,6 +44,7 @@ from .events.replacing import remains
 from .events.snapshot import Snapshot, rotate, snapshots_in
 from .opened import OpenStore, to_read
 from .projections.audit import AuditRow, after, ends, newest
+from .projections.condition import Condition
 from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
@@ -49,7 +52,7 @@ from .queries import lookup
 from .queries.blame import Blame, blame
 from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
 from .queries.doctor import Diagnosis
-from .queries.export import export, write
+from .queries.export import export, lives, write
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.markdown import write_markdown
@@ -70,6 +73,7 @@ FOLLOW_SECONDS = 0.2
 Result = TypeVar("Result")
 
 
+@guarded
 class Memory:
     """Long-term memory in one directory. Use it as a context manager, from as many threads as you like.
 
@@ -114,8 +118,6 @@ class Memory:
         directory, source = Path(path), settings.keys if keys is None else keys
         name, record = settings.namespace if namespace is None else namespace, audit or settings.audit
         check_namespace(name)
-        if record not in ("grouped", "strict"):
-            raise Refused(f"audit is {record!r}: give `grouped` or `strict`.")
         if read_only or until is not None:
             installation = Installation.read(directory, source, until)
             return cls(to_read(installation, _actor(actor, settings), model or settings.model), name)
@@ -484,14 +486,12 @@ class Memory:
 
     def events(self, after: int = 0) -> Iterator[LoggedEvent]:
         """The events of the memory log after a position, verified, oldest first, to its present end. On record."""
+        if not 0 <= after < PLACES:
+            raise Refused(f"after is {after!r}. Give a position of the memory log, from 0.")
         with self._opened.in_use():
             last = self._opened.log.follow().size - 1
             self._opened.access.exported(after, max(after, last))
-        for page in self._opened.log.pages(after, last):
-            for logged in page:
-                with self._opened.in_use():
-                    pass
-                yield logged
+        return self._events(after, last)
 
     def export(
         self,
@@ -508,15 +508,19 @@ class Memory:
         """
         with self._opened.in_use():
             log, session = self._opened.log, self._opened.session
-            tip = log.follow()
-            self._opened.access.exported(0, tip.size - 1)
+            last = (tip := log.follow()).size - 1
+
+            def recorded(told: Iterator[Result]) -> Iterator[Result]:
+                """What is told, on record once there is a place for it and before any of it is handed out."""
+                self._opened.access.exported(0, last)
+                yield from told
 
             def tell(position: int) -> None:
-                progress(position, tip.size - 1)
+                progress(position, last)
 
             if markdown:
-                return write_markdown(Path(path), log, tip, tell)
-            return write(Path(path), export(log, tip, session.now(), session.actor), tell)
+                return write_markdown(Path(path), recorded(lives(log, last)), tell)
+            return write(Path(path), recorded(export(log, tip, session.now(), session.actor)), tell)
 
     def import_(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda _done, _of: None) -> Arrivals:
         """Bring in the memories of a file that `export` has written, 500 in a transaction, each with its whole life.
@@ -549,15 +553,13 @@ class Memory:
 
         Never ends while the store is open.
         """
+        if limit < 0:
+            raise Refused(f"limit is {limit!r}. Give how many events to begin with, 0 or more.")
         with self._opened.in_use():
             condition = self._trail(filters).condition()
             with self._opened.views.current(TRAIL).reading() as cursor:
-                reached, rows = ends(cursor), list(islice(newest(cursor, condition), limit))[::-1]
-        while True:
-            yield from rows
-            time.sleep(FOLLOW_SECONDS)
-            with self._opened.in_use(), self._opened.views.current(TRAIL).reading() as cursor:
-                rows, reached = after(cursor, condition, {"memory": 0, "access": 0} | reached), ends(cursor)
+                reached, rows = ends(cursor), list(islice(newest(cursor, condition), min(limit, MOST)))[::-1]
+        return self._follow(condition, rows, reached)
 
     def receipts(self, *, verb: str | None = None, limit: int = 20, **filters: Any) -> list[Receipt]:
         """What was read, newest first: question or verb, who asked when, which memories were handed out.
@@ -690,6 +692,20 @@ class Memory:
                 receipt = self._opened.access.rendered(_receipt(recall.receipt), streams, max_tokens, rendering.text)
             self._echoes.remember(rendering.memories)
             return Context(rendering.text, tokens_of(rendering.text), rendering.left_out, _id(receipt))
+
+    def _events(self, after: int, last: int) -> Iterator[LoggedEvent]:
+        for page in self._opened.log.pages(after, last):
+            for logged in page:
+                with self._opened.in_use():
+                    pass
+                yield logged
+
+    def _follow(self, condition: Condition, rows: list[AuditRow], reached: dict[str, int]) -> Iterator[AuditRow]:
+        while True:
+            yield from rows
+            time.sleep(FOLLOW_SECONDS)
+            with self._opened.in_use(), self._opened.views.current(TRAIL).reading() as cursor:
+                rows, reached = after(cursor, condition, {"memory": 0, "access": 0} | reached), ends(cursor)
 
     def _trail(self, filters: Mapping[str, Any]) -> TrailFilters:
         memory = filters.get("memory")

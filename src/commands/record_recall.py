@@ -54,8 +54,10 @@ class AccessRecord:
             raise Refused(f"{receipt.hex()} is the receipt of a {recalled.KIND}. Give the receipt of a recall.")
         hits = {hit.memory for hit in recalled.hits}
         foreign = [memory.hex() for memory in memories if memory not in hits]
-        if foreign or not memories:
-            raise Refused(f"{', '.join(foreign) or 'Nothing'} was not among the hits. Name hits of that recall.")
+        if not memories:
+            raise Refused("No hit is named, so there is nothing to put on record. Name hits of that recall.")
+        if foreign:
+            raise Refused(f"{', '.join(foreign)} was not among the hits. Name hits of that recall.")
         return self._append(self._session.event(Used, receipt=receipt, memories=tuple(dict.fromkeys(memories))))
 
     def rendered(self, receipt: bytes, memories: Sequence[bytes], max_tokens: int, text: str) -> bytes | None:

@@ -30,9 +30,8 @@ def revise(session: Session, wish: Wish, fields: Mapping[str, Any], pinned: Pinn
         raise Refused(f"{unknown[0]} is not a field that can be revised. Give one of {', '.join(FIELDS)}.")
     if fields.get("text") is not None:
         check_text(fields["text"])
-    taken = given({name: value for name, value in fields.items() if value is not None})
-    _check_cleared(taken.get("cleared", ()))
-    asked = session.event(Revised, **taken)
+    asked = session.event(Revised, **given({name: value for name, value in fields.items() if value is not None}))
+    _check_cleared(asked.cleared)
 
     def decide(record: Record) -> Change:
         if record.status != "current":

@@ -240,13 +240,13 @@ class Datastore(stock.SQLiteDatastore):
     """One database file, as the library's recorders want it."""
 
     def __init__(self, file: File) -> None:
+        self.file = file
+        self.pool = Pool(file)
         if _identity(file.path) in _INHERITED:
             raise Forked(
                 f"{file.path} was open when this process was forked: SQLite would lose what is written to it. "
                 f"Open it only after the fork, or start the child with the `spawn` method."
             )
-        self.file = file
-        self.pool = Pool(file)
         self.single_row_tracking = True
         self.originator_id_type = "uuid"
 

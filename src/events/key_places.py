@@ -10,7 +10,8 @@ from typing import Any
 
 import platformdirs
 
-from ..config import KEY_VARIABLE, KEYS_IN_ENVIRONMENT, KEYS_IN_KEYRING
+from ..border import require_path
+from ..config import KEY_VARIABLE, KEYS_IN_ENVIRONMENT, KEYS_IN_KEYRING, refuse_no_place
 from ..errors import KeysMissing, Refused, Unavailable
 from .keys import ENTRIES, KEY_BYTES, SECRET, SIGNING, KeyHolder, KeyPlace, Keys, create_keys, load_keys
 from .signing import Signer, verify
@@ -184,6 +185,9 @@ def place_of(source: KeySource, store: bytes) -> KeyPlace:
         return Environment()
     if source == KEYS_IN_KEYRING:
         return Keyring(store)
+    if isinstance(source, str):
+        require_path("keys", source)
+        refuse_no_place(source)
     if isinstance(source, str | Path):
         return Directory(Path(source), named=True)
     missing = [name for name in SIGNING + SECRET if not hasattr(source, name)]

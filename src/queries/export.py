@@ -33,6 +33,10 @@ class Line(NamedTuple):
     position: int
 
 
+Life = tuple[LoggedEvent, list[LoggedEvent]]
+"""The first event of a memory, and all its events."""
+
+
 def export(log: Log, tip: Tip, at: int, actor: str) -> Iterator[Line]:
     """The lines of an export of a log, as it was at this tip: memories in the order in which they came.
 
@@ -98,7 +102,7 @@ def _require_export(path: Path) -> None:
         raise Refused(f"{path} is there already and is no export. Name another file.")
 
 
-def lives(log: Log, last: int) -> Iterator[tuple[LoggedEvent, list[LoggedEvent]]]:
+def lives(log: Log, last: int) -> Iterator[Life]:
     """Each memory that began up to a position: its first event, and all its events up to there."""
     for page in log.pages(0, last):
         for logged in page:

@@ -6,16 +6,14 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..errors import Refused
-from ..events.entries import Tip
 from ..events.instants import moment
-from ..events.log import Log
 from ..projections.record import Record, fold
 from ..visible import one_line, visible
-from .export import beside, lives, require_folder
+from .export import Life, beside, require_folder
 
 INDEX = "index.md"
 _PLAIN = re.compile(r"[^\w ,.:/-]|_")
@@ -23,7 +21,7 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 60
 
 
-def write_markdown(folder: Path, log: Log, tip: Tip, tell: Callable[[int], None]) -> int:
+def write_markdown(folder: Path, told: Iterable[Life], tell: Callable[[int], None]) -> int:
     """Write a folder with a file for each namespace, and an index of them; returns how many memories it shows.
 
     The folder is there when it is whole. Raises Refused where there is something already. `tell` is told up to which
@@ -36,7 +34,7 @@ def write_markdown(folder: Path, log: Log, tip: Tip, tell: Callable[[int], None]
     part.mkdir(mode=0o700)
     counts: dict[str, int] = {}
     try:
-        for first, life in lives(log, tip.size - 1):
+        for first, life in told:
             record = fold(life)
             if record is not None and record.status == "current":
                 counts[record.namespace] = counts.get(record.namespace, 0) + 1

@@ -141,7 +141,7 @@ BAD: list[tuple[Mapping[str, Any], str]] = [
     ({"where": {"n": {"$in": list(range(5000))}}}, "parts"),
     ({"namespaces": ["a"], "under": "a"}, "both"),
     ({"under": "a/"}, "namespace"),
-    ({"under": 7}, "namespace"),
+    ({"under": 7}, "under"),
 ]  # fmt: skip
 
 
