@@ -71,8 +71,10 @@ def in_our_words(error: OSError | RecursionError) -> TallystickError:
     """What an error of the system means to who asked, and what to do about it."""
     if isinstance(error, RecursionError):
         return Refused("A value is nested too deep to be read; nothing was written. Give a flat one.")
-    place = shown_path(error.filename2 or error.filename)
-    said = error.strerror or str(error) or type(error).__name__
+    name, said = error.filename2 or error.filename, error.strerror or str(error) or type(error).__name__
+    if name is None and error.errno in _ABSENT:
+        return NotFound("The current directory is gone. Use one that is there.")
+    place = shown_path(name)
     for meant, message in (
         (_ABSENT, NotFound(f"There is no {place} ({said}). Check its name.")),
         (_FORBIDDEN, Unavailable(f"{place}: {said}. Give yourself the right that it needs, or name another place.")),
@@ -92,7 +94,7 @@ def in_our_words(error: OSError | RecursionError) -> TallystickError:
 
 def shown_path(name: object) -> str:
     """A path in a message, cut where it is long."""
-    text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else "a file"
+    text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else "what was open"
     return text if len(text) < 200 else f"{text[:90]}...{text[-90:]}"  # noqa: PLR2004
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -87,6 +88,25 @@ def minute(microseconds: int) -> str:
 def print_document(document: Mapping[str, Any], *, lines: bool = True) -> None:
     """Print one JSON document, in ASCII, over many lines or on one. Bytes are written as hexadecimal digits."""
     print(json.dumps(document, indent=2 if lines else None, default=_as_json))
+
+
+def open_closed_streams() -> None:
+    """Let standard streams that were closed lead nowhere, or a file of the store would be opened in their place."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+
+
+def give_up_output() -> None:
+    """After output that can't be written: what is left of it goes nowhere, instead of failing again at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Bar:
@@ -187,7 +207,7 @@ def _cut(line: str, width: int | None) -> str:
     if width is None or cell_len(line) <= width:
         return line
     kept = line
-    while cell_len(kept) >= width:
+    while kept and cell_len(kept) >= width:
         kept = kept[: min(len(kept) - 1, width)]
     return f"{kept}…"
 

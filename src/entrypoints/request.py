@@ -166,6 +166,7 @@ class Request:
             print_document(document(result))
         else:
             table(Screen(), result)
+        sys.stdout.flush()
 
     def tell(
         self, result: Result, document: Callable[[Result], Mapping[str, Any]], line: Callable[[Screen, Result], None]

@@ -73,10 +73,11 @@ class File(NamedTuple):
     @property
     def uri(self) -> str:
         """The file as SQLite's URI."""
+        path = quote(os.fsencode(self.path))
         if not self.read_only:
-            return f"file:{quote(str(self.path))}?mode=rwc"
+            return f"file:{path}?mode=rwc"
         fixed = self.still or not os.access(self.path.parent, os.W_OK)  # what can't change needs no locks
-        return f"file:{quote(str(self.path))}?mode=ro{'&immutable=1' if fixed else ''}"
+        return f"file:{path}?mode=ro{'&immutable=1' if fixed else ''}"
 
 
 def translate(error: Exception, file: File) -> Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
@@ -81,7 +82,7 @@ def create(installation: Installation, directory: Path, now: datetime, check: Ch
 
 def copy_log(source: Datastore, target: Path) -> None:
     """Write what log.db holds at this moment to a new file. It names no views: they are made from the log."""
-    source.rows("VACUUM INTO ?", (str(target),))
+    source.rows("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(target),))
     copy = Datastore(File(target, LogDamaged))
     try:
         with copy.transaction(commit=True) as cursor:

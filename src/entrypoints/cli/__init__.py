@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..output import open_closed_streams
 from . import bringing, changing, keeping, keys, making, proving, reading, writing
 from .verb import At
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line. Never returns: exits with 0, with 1 where a rule said no, with 2 for wrong usage."""
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -70,5 +70,5 @@ def _parameter(name: str, kind: Any, option: str, explained: str) -> inspect.Par
 def _where(written: str) -> Any:
     try:
         return json.loads(written)
-    except ValueError as error:
-        raise typer.BadParameter(f"{written!r} is not JSON ({error}).", param_hint="--where") from error
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{written!r:.80} is not JSON ({error}).", param_hint="--where") from error

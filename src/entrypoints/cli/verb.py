@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from ...border import in_our_words
 from ...errors import TallystickError
 from ...visible import one_line
 from .. import documents
-from ..output import Bar, print_document
+from ..output import Bar, give_up_output, print_document
 from ..request import Request
 
 At = Annotated[
@@ -99,15 +100,19 @@ def _explained(request: Request) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
-    except (TallystickError, OSError) as error:
+    except (TallystickError, OSError, RecursionError) as error:
         if request.debug:
             raise
         request.bar.close()
-        if request.as_json:
-            print_document(documents.failed(error))
-        _fail(str(error))
+        known = error if isinstance(error, TallystickError) else in_our_words(error)
+        with suppress(OSError):
+            if request.as_json:
+                print_document(documents.failed(known))
+        give_up_output()
+        _fail(str(known))
 
 
 def _fail(message: str) -> NoReturn:
-    print(f"tallystick: {one_line(message)}", file=sys.stderr)
+    with suppress(OSError):
+        print(f"tallystick: {one_line(message)}", file=sys.stderr)
     raise typer.Exit(1)
