@@ -102,7 +102,12 @@ class Installation:
         with _creating(path):
             if exists(path):
                 raise StoreExists(f"{path} already holds a store: open it.")
-            write_store(path, store, provide_keys(keys, store))
+            found = provide_keys(keys, store)
+            try:
+                write_store(path, store, found)
+            except BaseException:
+                _undo_creation(path, found)
+                raise
         return cls.open(path, keys)
 
     @classmethod
@@ -445,6 +450,14 @@ def _creating(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _undo_creation(path: Path, keys: Keys) -> None:
+    """Delete what was written of a store that could not be made; its keys only once nothing is left to go by them."""
+    for suffix in ("-wal", "-shm", "-journal", ""):
+        (path / f"{FILE}{suffix}").unlink(missing_ok=True)
+    if not keys.place.given:
+        keys.place.remove()
 
 
 def write_store(path: Path, store: bytes, keys: Keys) -> None:

@@ -63,6 +63,13 @@ class Directory:
             raise Refused(f"Keys can't be written to {self.directory} ({error}). Name another directory.") from error
         sync_directory(self.directory)
 
+    def remove(self) -> None:
+        """Delete the file of each entry, and the directory where nobody has named it."""
+        for entry in self.holds():
+            (self.directory / entry).unlink()
+        if not self.named:
+            self.directory.rmdir()
+
 
 class Environment:
     """One variable for each key: TALLYSTICK_KEY_KEK for kek.key, TALLYSTICK_KEY_WRITER_PUB for writer.pub."""
@@ -88,6 +95,9 @@ class Environment:
     def write(self, entries: Mapping[str, str]) -> None:
         """Raise Refused: who starts the process sets its environment."""
         raise Refused("Keys can't be written into the environment. Name a directory with keys= or TALLYSTICK_KEYS.")
+
+    def remove(self) -> None:
+        """Do nothing: who starts the process sets its environment."""
 
 
 class Keyring:
@@ -131,6 +141,11 @@ class Keyring:
                 keyring.delete_password(self._service, entry)
             raise Refused(f"The keyring takes no keys ({error}). Unlock it, or choose another place.") from error
 
+    def remove(self) -> None:
+        """Delete each entry."""
+        for entry in self.holds():
+            _keyring().delete_password(self._service, entry)
+
 
 class Held:
     """The program that opens the store holds the keys."""
@@ -156,6 +171,9 @@ class Held:
     def write(self, entries: Mapping[str, str]) -> None:
         """Raise Refused: the program holds what it holds."""
         raise Refused("Keys can't be written into the object that holds them. Name a directory with keys=.")
+
+    def remove(self) -> None:
+        """Do nothing: the program holds what it holds."""
 
 
 class _Checked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -44,6 +44,9 @@ class KeyPlace(Protocol):
 
     def write(self, entries: Mapping[str, str]) -> None:
         """Keep all of these, or none, in entries that are not there yet; on the disk when this returns."""
+
+    def remove(self) -> None:
+        """Take away every entry. Only for keys that no store goes by."""
 
 
 @runtime_checkable
@@ -131,10 +134,20 @@ def create_keys(place: KeyPlace) -> Keys:
     if present:
         raise Refused(
             f"{place} already holds keys ({', '.join(present)}): a new store needs a place of its own. "
-            f"Name an empty one with keys= or TALLYSTICK_KEYS."
+            f"Name an empty one with keys= or TALLYSTICK_KEYS.{_what_is_left(place, present)}"
         )
     place.write({f"{name}.key": secrets.token_bytes(KEY_BYTES).hex() for name in NAMES})
     return load_keys(place)
+
+
+def _what_is_left(place: KeyPlace, present: Sequence[str]) -> str:
+    """What to do about keys that a broken creation left. None are those of a store that was opened: it has a mark."""
+    if place.directory is not None and (place.directory / "mark").exists():
+        return ""
+    return (
+        f" If a creation broke off here and no store goes by these keys, delete them: "
+        f"{', '.join(map(place.where, present))}."
+    )
 
 
 def read_entry(place: KeyPlace, entry: str) -> bytes | None:

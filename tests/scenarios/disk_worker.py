@@ -6,14 +6,17 @@ Arguments: store, keys, case. Says what happened, one JSON line each.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tallystick import Memory
 from tallystick.errors import TallystickError
+from tallystick.events import installation
 
 MOST = 2000
 ROOM = 20_000
@@ -86,5 +89,25 @@ def fixed(store: Path, keys: Path) -> None:
         say("verified")
 
 
+def refused(store: Path, keys: Path) -> None:
+    """There is room for the keys of a new store and not for its log; then there is room."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, UNLIMITED))
+    for place in (keys, None):
+        tried("create", partial(Memory.open, store, keys=place, model="none"))
+        say("left", sorted(str(each.relative_to(store.parent)) for each in store.parent.rglob("*")))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (UNLIMITED, UNLIMITED))
+    with Memory.open(store, keys=keys, model="none") as memory:
+        say("stored", memory.store("There is room").status)
+
+
+def killed(store: Path, keys: Path) -> None:
+    """The process ends between the keys of a new store and its log."""
+    installation.write_store = lambda *_: os._exit(9)
+    Memory.open(store, keys=keys, model="none")
+
+
+CASES = {"limited": limited, "full": full, "fixed": fixed, "refused": refused, "killed": killed}
+
 if __name__ == "__main__":
-    {"limited": limited, "full": full, "fixed": fixed}[sys.argv[3]](Path(sys.argv[1]), Path(sys.argv[2]))
+    CASES[sys.argv[3]](Path(sys.argv[1]), Path(sys.argv[2]))

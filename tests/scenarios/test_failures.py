@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,34 @@ def test_a_disk_quota_that_is_used_up(place: Place, start: Start) -> None:
     assert said["store again"][0] == "done"
     assert said["kept"][0] == said["kept"][1] > 1
     assert "verified" in said
+
+
+def test_a_creation_without_room(tmp_path: Path, home: Path, start: Start) -> None:
+    """Nothing is left of it, keys included, wherever they would have gone; the next one is made in the same place."""
+    lines = start("disk_worker.py", tmp_path / "store", tmp_path / "keys", "refused").succeed()
+    refusals, left = [line for line in lines if line[0] == "create"], [line[1] for line in lines if line[0] == "left"]
+    assert [line[1] for line in refusals] == ["Unavailable", "Unavailable"]
+    assert left == [["keys", "store"], ["keys", "store"]]
+    assert not list(home.rglob("*.key"))
+    assert lines[-1] == ["stored", "stored"]
+
+
+def test_a_creation_that_was_killed(tmp_path: Path, start: Start) -> None:
+    """The keys it left refuse the next one, which names each file to delete; without them it is made."""
+    store, keys = tmp_path / "store", tmp_path / "keys"
+    start("disk_worker.py", store, keys, "killed").finish()
+    with pytest.raises(Refused, match="If a creation broke off here and no store goes by these keys, delete") as said:
+        Memory.open(store, keys=keys, model="none")
+    left = re.findall(r"[^ ,]+/keys/\w+\.key", str(said.value))
+    assert len(left) == 6
+    for file in left:
+        Path(file).unlink()
+    with Memory.open(store, keys=keys, model="none") as memory:
+        memory.store("a text")
+    shutil.rmtree(store)
+    with pytest.raises(Refused, match="already holds keys") as said:
+        Memory.open(store, keys=keys, model="none")
+    assert "delete" not in str(said.value)
 
 
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
