@@ -191,8 +191,9 @@ class Memory:
         """Copy the log into a folder of its own in a directory, while others go on writing.
 
         The copy is verified in full before it counts. It holds no views, no vectors and no keys. On record as an event.
+        Where log.db was deleted or replaced while it was open here, this saves what it held; then nothing is recorded.
         """
-        with self._opened.to_change():
+        with self._opened.to_change(replaced=True):
             assert self._opened.installation.keys is not None
             check = mending.verified(self._opened.installation.keys)
             return take(self._opened.session, Path(directory), check)

@@ -71,14 +71,19 @@ class OpenStore:
         return self.installation.memory
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """While a verb runs. Raises Forked in a forked child, Unavailable once the store is closed."""
+    def in_use(self, *, replaced: bool = False) -> Iterator[None]:
+        """While a verb runs. Raises Forked in a forked child, Unavailable once the store is closed.
+
+        And LogDamaged where log.db was deleted or replaced meanwhile, unless the verb saves what it held.
+        """
         if os.getpid() != self._process:
             raise Forked
         me = get_ident()
         with self._using:
             if self._closed and me not in self._users:
                 raise Unavailable("This Memory is closed. Open the store again.")
+            if not replaced:
+                self.installation.require_in_place()
             self._users[me] += 1
         try:
             yield
@@ -88,9 +93,9 @@ class OpenStore:
                 self._using.notify_all()
 
     @contextmanager
-    def to_change(self) -> Iterator[None]:
+    def to_change(self, *, replaced: bool = False) -> Iterator[None]:
         """While a verb runs that writes. Raises as in_use, and Refused where the store was opened to be read."""
-        with self.in_use():
+        with self.in_use(replaced=replaced):
             self.installation.require_writable()
             yield
 

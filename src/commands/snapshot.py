@@ -21,6 +21,8 @@ def take(session: Session, directory: Path, check: Check) -> Snapshot:
     session.require_signing()
     now = _EPOCH + timedelta(microseconds=session.now())
     taken = snapshot.create(installation, directory, now, check)
+    if not installation.in_place:
+        return taken
     memory, access = (taken.logs[log.name] for log in installation.logs)
     stream, nonce = installation.memory.new_stream()
     event = session.event(

@@ -137,8 +137,16 @@ class GroupCommit:
             self._settle(batch, committed=reached is not None)
         if reached is not None:
             if durable:
-                self._on_durable(reached)
+                self._acknowledge(batch, reached)
             self._schedule(durable)
+
+    def _acknowledge(self, batch: list[_Work], reached: Sequence[Any]) -> None:
+        """Tell up to where each log is on the disk. What goes wrong there is raised to everybody of the batch."""
+        try:
+            self._on_durable(reached)
+        except (TallystickError, OSError) as error:
+            for work in batch:
+                work.error = work.error or error
 
     def _attempt(self, cursor: Any, work: _Work, *, alone: bool) -> None:
         try:

@@ -188,8 +188,13 @@ class Pool(stock.SQLiteConnectionPool):
     def __init__(self, file: File) -> None:
         super().__init__(db_name=file.uri, lock_timeout=BUSY_SECONDS, pool_timeout=BUSY_SECONDS)
         self.file = file
+        self._identity: tuple[int, int] | None = None
         self._asking = local()
         self._process = os.getpid()
+
+    def in_place(self) -> bool:
+        """Whether the file that was opened is still the one at its path: else what is written is lost with it."""
+        return self._identity is None or _identity(self.file.path) == self._identity
 
     def get_connection(self, timeout: float | None = None, *, is_writer: bool | None = None) -> Connection:
         """A connection. Where none can be had the locks are given back, which the library forgets."""
@@ -225,6 +230,8 @@ class Pool(stock.SQLiteConnectionPool):
             super().close()
 
     def _create_connection(self) -> Connection:
+        if not self.in_place():
+            raise self.file.damaged(f"{self.file.path} was deleted or replaced while open. {self.file.damaged.remedy}")
         with translated(self.file):
             connection = dbapi2.connect(
                 self.file.uri, uri=True, check_same_thread=False, isolation_level=None, timeout=BUSY_SECONDS
@@ -234,7 +241,9 @@ class Pool(stock.SQLiteConnectionPool):
             except DRIVER_ERRORS:
                 connection.close()
                 raise
-        return Connection(connection, self.file)
+        opened = Connection(connection, self.file)
+        self._identity = self._identity or opened.identity
+        return opened
 
 
 class Datastore(stock.SQLiteDatastore):
@@ -242,7 +251,7 @@ class Datastore(stock.SQLiteDatastore):
 
     def __init__(self, file: File) -> None:
         self.file = file
-        self.pool = Pool(file)
+        self.pool: Pool = Pool(file)
         if _identity(file.path) in _INHERITED:
             raise Forked(
                 f"{file.path} was open when this process was forked: SQLite would lose what is written to it. "

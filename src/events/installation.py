@@ -283,6 +283,7 @@ class Installation:
         try:
             self.commits.close()
             self._sign_what_was_added()
+            self.require_in_place()
         except BaseException:
             self.abandon()
             raise
@@ -316,11 +317,26 @@ class Installation:
         if self.read_only:
             raise Refused("This store was opened to be read. Open it without read_only=True to change it.")
 
+    @property
+    def in_place(self) -> bool:
+        """Whether log.db is still the file that was opened."""
+        return self.datastore.pool.in_place()
+
+    def require_in_place(self) -> None:
+        """Raise LogDamaged where log.db was deleted or replaced meanwhile: what is written is lost with the old one."""
+        if not self.in_place:
+            raise LogDamaged(
+                f"{self.path / FILE} was deleted or replaced while it was open, and what is written now goes with the "
+                f"old file. Stop writing; Memory.snapshot(DIRECTORY) of this Memory still copies all it holds. Then "
+                f"close it, and put that back with `tallystick snapshot restore SNAPSHOT --over`."
+            )
+
     def _admit(self, cursor: Any) -> None:
         """Raise StoreIsNewer where the store has gone over to a format that this process does not know."""
         check_format(self.path, settings.read_setting_within(cursor, "format"))
 
     def _move_mark(self, reached: Sequence[Tip]) -> None:
+        self.require_in_place()
         if self.mark is not None:
             self.mark.advance({log.origin: tip.frontier for log, tip in zip(self.logs, reached, strict=True)})
 

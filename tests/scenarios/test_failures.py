@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from tallystick import Memory
 from tallystick.errors import KeysMissing, LogBehindMark, LogDamaged, Refused, ViewsDamaged
 from tallystick.events.clock import milliseconds
+from tallystick.events.mark import Mark
 from tallystick.projections.vector_cache import VectorCache
 
 from .conftest import Place, Start, Worker
@@ -209,6 +211,86 @@ def test_a_log_that_is_gone(place: Place) -> None:
     Memory.recover(place.store, reason="log.db was deleted", keys=place.keys)
     with place.open() as memory:
         assert [hit.text for hit in memory.recall("text")] == ["a text"]
+
+
+def unlink(place: Place) -> None:
+    """Delete the log."""
+    (place.store / "log.db").unlink()
+
+
+def replace(place: Place) -> None:
+    """Put another file in the place of the log."""
+    with Place(place.store.with_name("other"), place.keys.with_name("other-keys")).open() as other:
+        other.store("another log")
+    place.store.with_name("other").joinpath("log.db").replace(place.store / "log.db")
+
+
+def move(place: Place) -> None:
+    """Take the whole store elsewhere."""
+    place.store.rename(place.store.with_name("elsewhere"))
+
+
+GONE = "log.db was deleted or replaced while it was open.*Memory.snapshot"
+
+
+@pytest.mark.parametrize("happens", [unlink, replace, move])
+def test_a_log_that_goes_while_it_is_open(place: Place, happens: Callable[[Place], None]) -> None:
+    """Nothing is acknowledged that would be lost, nothing is answered; a snapshot saves all that was acknowledged."""
+    memory = place.open()
+    stored = memory.store("a text")
+    happens(place)
+    for act in (lambda: memory.store("another"), lambda: memory.recall("text"), lambda: memory.get(stored.id)):
+        with pytest.raises(LogDamaged, match=GONE):
+            act()
+    taken = memory.snapshot(place.store.with_name("snapshots"))
+    with pytest.raises(LogDamaged, match=GONE):
+        memory.close()
+    shutil.rmtree(place.store, ignore_errors=True)
+    Memory.restore_snapshot(taken.path, place.store, keys=place.keys)
+    with place.open() as again:
+        assert again.get(stored.id).text == "a text"
+
+
+def test_a_log_that_goes_during_a_commit(place: Place) -> None:
+    """It is looked for once the commit is on the disk, and everybody who waited for that commit is told."""
+    memory = place.open()
+    commits, told = memory._opened.installation.commits, list[str]()
+
+    def write(cursor: Any) -> None:
+        cursor.execute("UPDATE setting SET value = value")
+
+    def wait() -> None:
+        with pytest.raises(LogDamaged, match=GONE) as error:
+            commits.run(write)
+        told.append(str(error.value))
+
+    threads = [threading.Thread(target=wait) for _ in range(3)]
+
+    def unlink_when_all_wait(cursor: Any) -> None:
+        for thread in threads:
+            thread.start()
+        while len(commits._waiting) < len(threads):
+            time.sleep(0.001)
+        unlink(place)
+        write(cursor)
+
+    with pytest.raises(LogDamaged, match=GONE):
+        commits.run(unlink_when_all_wait)
+    for thread in threads:
+        thread.join()
+    assert len(told) == len(threads)
+    with pytest.raises(LogDamaged, match=GONE):
+        memory.close()
+
+
+def test_a_log_that_goes_is_no_reason_to_trust_another(place: Place) -> None:
+    """A store that was only read, and whose log was replaced, leaves no word that the file was left so."""
+    with place.open() as memory:
+        memory.store("a text")
+    before = Mark.seen(place.keys).closed
+    with pytest.raises(LogDamaged, match=GONE), place.open():
+        replace(place)
+    assert Mark.seen(place.keys).closed == before
 
 
 def test_a_directory_that_was_emptied(place: Place) -> None:
