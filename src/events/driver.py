@@ -188,13 +188,14 @@ class Pool(stock.SQLiteConnectionPool):
     def __init__(self, file: File) -> None:
         super().__init__(db_name=file.uri, lock_timeout=BUSY_SECONDS, pool_timeout=BUSY_SECONDS)
         self.file = file
+        self._path = os.fspath(file.path)
         self._identity: tuple[int, int] | None = None
         self._asking = local()
         self._process = os.getpid()
 
     def in_place(self) -> bool:
         """Whether the file that was opened is still the one at its path: else what is written is lost with it."""
-        return self._identity is None or _identity(self.file.path) == self._identity
+        return self._identity is None or _identity(self._path) == self._identity
 
     def get_connection(self, timeout: float | None = None, *, is_writer: bool | None = None) -> Connection:
         """A connection. Where none can be had the locks are given back, which the library forgets."""
@@ -348,10 +349,10 @@ def _prepare(connection: Any, file: File) -> None:
     connection.execute("PRAGMA temp_store=MEMORY")
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: str | Path) -> tuple[int, int] | None:
     """Device and inode of a file, whatever it is called; None where there is none."""
     try:
-        status = path.stat()
+        status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from ..errors import KeysMissing, LogBehindMark, LogDamaged, NotFound, Refused, StoreExists, StoreIsNewer, Unavailable
-from . import claims, recorder, settings
+from . import claims, settings
 from .canonical import NotCanonical, decode_body
 from .checkpoint import Checkpoint, sign
 from .commit import GroupCommit
@@ -28,17 +28,13 @@ from .mapper import Draft
 from .mark import NOTHING, Mark, Marked
 from .merkle import Frontier
 from .recorder import LogRecorder
+from .schema import SCHEMA
 from .signing import admit_public_key, key_id, verify
 
 FORMAT = 1
 FILE = "log.db"
 LOGS = ("memory", "access")
 
-_CHECKPOINTS = (
-    "CREATE TABLE IF NOT EXISTS checkpoint (log INTEGER NOT NULL, size INTEGER NOT NULL, note BLOB NOT NULL, "
-    "PRIMARY KEY (log, size)) STRICT, WITHOUT ROWID"
-)
-SCHEMA = (*recorder.SCHEMA, *claims.SCHEMA, *settings.SCHEMA, _CHECKPOINTS)
 _ROOT_CONTEXT = b"tallystick/root-key/v1\0"
 _POSSESSION_CONTEXT = b"tallystick/possession/v1\0"
 
@@ -287,10 +283,11 @@ class Installation:
         except BaseException:
             self.abandon()
             raise
+        signed = self._checkpoints()
         self._shut()
         if self.mark is not None:
             if self.mark.hold():
-                self.mark.close({"log": stamp(self.path / FILE), **views})
+                self.mark.close({"log": stamp(self.path / FILE), "checkpoints": signed, **views})
             self.mark.release()
         self._let_go()
 
@@ -346,6 +343,15 @@ class Installation:
         )
         if self.signs and any(log.tip.size > signed.get(log.recorder.identity.number, 0) for log in self.logs):
             self.commits.run(self._checkpoint)
+
+    def _checkpoints(self) -> int:
+        """How many signed checkpoints there are: none is ever deleted."""
+        return int(self.datastore.rows("SELECT count(*) FROM checkpoint")[0][0])
+
+    def missing_checkpoints(self) -> int:
+        """How many of the checkpoints are gone that were there at the last close, where that is known."""
+        closed = self.closed_with or (self.mark.read().closed if self.mark is not None else {})
+        return max(0, int(closed.get("checkpoints", 0)) - self._checkpoints())
 
     def _checkpoint(self, cursor: Any) -> None:
         assert self.keys is not None

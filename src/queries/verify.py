@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..errors import LogBehindMark, LogDamaged, Refused, ViewsDamaged
@@ -15,6 +15,7 @@ from ..events.log import Log
 from ..events.mapper import LoggedEvent
 from ..events.merkle import Frontier
 from ..events.portable import told
+from ..events.schema import differences, strays
 from ..projections.aliases import after
 from ..projections.record import Status, fold, status_after
 from ..projections.vector_cache import VectorCache
@@ -59,6 +60,7 @@ def verify(
         raise Refused(f"depth is {depth!r}: give `structure` or `full`.")
     _check_file(installation, depth)
     logs = tuple(_verify_log(installation, log, depth, progress) for log in installation.logs)
+    _check_beside(installation)
     return Report(depth, logs, compare_views(installation, views) if views is not None else {})
 
 
@@ -89,15 +91,23 @@ def verify_holdings(installation: Installation) -> None:
 
 
 def _check_file(installation: Installation, depth: Depth) -> None:
-    """Raise LogDamaged where log.db is not sound as a file, or holds checkpoints of a log that is not there."""
+    """Raise LogDamaged where log.db is not sound as a file, or not made as we make it."""
     with installation.datastore.transaction(commit=False) as cursor:
         found = cursor.execute("PRAGMA integrity_check(1)").fetchone()[0] if depth == "full" else "ok"
-        strays = {number for (number,) in cursor.execute("SELECT DISTINCT log FROM checkpoint").fetchall()}
-    if found != "ok":
-        raise LogDamaged(f"{installation.datastore.file.path.name} is damaged: {found}. {LogDamaged.remedy}")
-    strays -= {log.recorder.identity.number for log in installation.logs}
-    if strays:
-        raise LogDamaged(f"There is a checkpoint of a log {strays.pop()!r} that is not there. {LogDamaged.remedy}")
+        _require_none(installation, [found] if found != "ok" else differences(cursor))
+
+
+def _check_beside(installation: Installation) -> None:
+    """Raise LogDamaged where log.db holds what is of none of its logs, or has lost checkpoints."""
+    with installation.datastore.transaction(commit=False) as cursor:
+        _require_none(installation, strays(cursor, len(installation.logs)))
+    missing = installation.missing_checkpoints()
+    _require_none(installation, [f"{missing} signed checkpoints are gone that it had when closed"] if missing else [])
+
+
+def _require_none(installation: Installation, wrong: Sequence[str]) -> None:
+    if wrong:
+        raise LogDamaged(f"{installation.datastore.file.path.name} is damaged: {wrong[0]}. {LogDamaged.remedy}")
 
 
 def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Progress) -> LogReport:

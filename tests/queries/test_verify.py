@@ -8,9 +8,10 @@ import pytest
 
 from tallystick import Memory
 from tallystick.errors import LogDamaged, Refused, ViewsDamaged
+from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import Installation
 from tallystick.projections.views import ALL_VIEWS, Group, Positions, Views
-from tallystick.queries.verify import verify
+from tallystick.queries.verify import Depth, verify
 
 
 @pytest.fixture
@@ -121,6 +122,50 @@ def test_what_stands_beside_the_log_is_checked(memory: Memory, damage: str) -> N
         cursor.execute(damage)
     with pytest.raises(LogDamaged):
         memory.verify()
+
+
+NAMED = {
+    "INSERT INTO entry SELECT place + (2 << 48), 2, id, stream, revision, entry FROM entry WHERE place = 1": "of no log",
+    "INSERT INTO entry SELECT -7, 0, zeroblob(16), stream, revision + 9, entry FROM entry WHERE place = 1": "of no log",
+    "INSERT INTO payload VALUES (4711, zeroblob(9))": "a payload of no entry .4711.",
+    "INSERT INTO data_key VALUES (-1, 1, zeroblob(9))": "a data key of no log .-1.",
+    "INSERT INTO checkpoint VALUES (2, 9, zeroblob(9))": "a checkpoint of no log .2.",
+    "INSERT INTO setting VALUES ('views', zeroblob(32))": "an unknown setting .'views'.",
+    "DROP TRIGGER entry_kept": "the trigger entry_kept is missing",
+    "DROP INDEX entry_id": "the index entry_id is missing",
+    "CREATE TABLE other (text TEXT)": "the table other is unknown",
+    "ALTER TABLE payload ADD COLUMN more TEXT": "the table payload is changed",
+    "DELETE FROM checkpoint WHERE size = (SELECT min(size) FROM checkpoint)": "1 signed checkpoints are gone",
+    "DELETE FROM checkpoint": "4 signed checkpoints are gone",
+}
+
+
+@pytest.mark.parametrize("depth", ["structure", "full"])
+@pytest.mark.parametrize("damage", NAMED)
+def test_what_is_of_no_log_is_named(memory: Memory, damage: str, depth: Depth) -> None:
+    """Rows outside the logs, tables that are not as they were made, and what was there and is gone."""
+    memory.verify(depth=depth)
+    with memory._opened.installation.datastore.transaction(commit=True) as cursor:
+        cursor.execute(damage)
+    with pytest.raises(LogDamaged, match=NAMED[damage]):
+        memory.verify(depth=depth)
+
+
+def test_deleted_checkpoints_are_missed_in_a_closed_store(tmp_path: Path) -> None:
+    """The mark remembers how many there were when the store was closed."""
+    for number in range(2):
+        with Memory.open(tmp_path / "store", keys=tmp_path / "keys", model="none") as memory:
+            memory.store(f"Note {number}")
+    datastore = Datastore(File(tmp_path / "store" / "log.db", LogDamaged))
+    with datastore.transaction(commit=True) as cursor:
+        cursor.execute("DELETE FROM checkpoint WHERE size < (SELECT max(size) FROM checkpoint)")
+    datastore.close()
+    audit = Installation.audit(tmp_path / "store", None, tmp_path / "keys")
+    try:
+        with pytest.raises(LogDamaged, match="checkpoints are gone"):
+            verify(audit)
+    finally:
+        audit.abandon()
 
 
 def test_without_secret_keys_payloads_stay_closed(memory: Memory, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 from ...errors import LogBehindMark, LogDamaged, NotFound, Refused, StoreIsNewer, Unavailable
 from ...events.claims import held_tags
 from ...events.clock import milliseconds
-from ...events.driver import Scratch
-from ...events.installation import FILE, SCHEMA
+from ...events.installation import FILE
 from ...events.key_places import own_directories
 from ...events.kinds import SnapshotTaken
 from ...events.log import Log
+from ...events.schema import DEFINITIONS, made
 from ...projections.aliases import aliases
 from ...projections.memories import newest_current
 from ...projections.record import fold
@@ -26,7 +26,6 @@ MOST_AHEAD_BYTES = 16 << 20
 MOST_AHEAD_MS = 5 * 60 * 1000
 DAY_MS = 24 * 3600 * 1000
 OLD_DAYS = 30
-_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
 
 
 def unreadable(patient: Patient) -> Iterator[Sign]:
@@ -60,17 +59,17 @@ def other_format(patient: Patient) -> Iterator[Sign]:
 def changed_tables(patient: Patient) -> Iterator[Sign]:
     """Tables, indexes and triggers of log.db that are not those that were made: one that is gone guards nothing."""
     patient.store  # noqa: B018  a file that is no store's has no tables of one
-    made, found = _made(), {(kind, name): sql for kind, name, sql in patient.log.rows(_OBJECTS)}
-    gone = [f"{sql};" for key, sql in made.items() if found.get(key) != sql]
-    added = [f"DROP {kind} {name};" for (kind, name), sql in found.items() if made.get((kind, name)) != sql]
+    new, found = made(), {(kind, name): sql for kind, name, sql in patient.log.rows(DEFINITIONS)}
+    gone = [f"{sql};" for key, sql in new.items() if found.get(key) != sql]
+    added = [f"DROP {kind} {name};" for (kind, name), sql in found.items() if new.get((kind, name)) != sql]
     if gone or added:
-        names = sorted({name for (_, name), _ in made.items() ^ found.items()})
+        names = sorted({name for (_, name), _ in new.items() ^ found.items()})
         mend = shlex.quote(" ".join([*added, *gone]))
         yield Sign(
             f"In {patient.path / FILE} the definition of {', '.join(names)} is not the one that was made: somebody "
             f"has changed the file by other means.",
-            f"Run {patient.run('verify')}. If it finds nothing, put them back while nobody has the store open: "
-            f"`sqlite3 {shlex.quote(str(patient.path / FILE))} {mend}`.",
+            f"Put them back while nobody has the store open: `sqlite3 {shlex.quote(str(patient.path / FILE))} {mend}`. "
+            f"Then run {patient.run('verify')}, which tells whether that was all.",
         )
 
 
@@ -169,16 +168,6 @@ def _back(patient: Patient) -> str:
 def _own_directories() -> str:
     """The directories of the user's own keys, one of which are a store's that does not say which it is."""
     return " or ".join(map(str, own_directories())) or "there is none of your own"
-
-
-def _made() -> dict[tuple[str, str], str]:
-    scratch = Scratch()
-    try:
-        for statement in SCHEMA:
-            scratch.execute(statement)
-        return {(kind, name): sql for kind, name, sql in scratch.select(_OBJECTS, (), 1.0, 1000)[1]}
-    finally:
-        scratch.close()
 
 
 def _verify(patient: Patient) -> None:
