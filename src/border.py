@@ -17,6 +17,9 @@ from .errors import NotFound, Refused, TallystickError, Unavailable
 
 Kind = TypeVar("Kind")
 
+MOST_BITS = 4096
+"""No number has more: Python would not even write it out."""
+
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -55,6 +58,8 @@ def guard(verb: Callable[..., Any]) -> Callable[..., Any]:
     def run(*arguments: Any, **options: Any) -> Any:
         hints = declared()
         for name, value in (*zip(names, arguments, strict=False), *options.items()):
+            if type(value) is int and value.bit_length() > MOST_BITS:
+                raise Refused(f"{name} is a number of {value.bit_length():,} bits. Give a smaller one.")
             if name in hints:
                 _require(name, value, hints[name])
         try:

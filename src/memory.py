@@ -33,10 +33,10 @@ from .commands.rename import Renamed, rename
 from .commands.revise import revise
 from .commands.session import Session
 from .commands.snapshot import take
-from .commands.store import store, store_rows
+from .commands.store import Known, store, store_rows
 from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
-from .events.claims import PLACES
+from .events.claims import PLACES, composed
 from .events.installation import FILE, Installation
 from .events.key_places import KeySource
 from .events.mapper import LoggedEvent
@@ -84,6 +84,7 @@ class Memory:
         self.namespace = namespace
         self._opened = opened
         self._echoes = Echoes()
+        self._known = Known(self._echoes, opened.pinned)
 
     # ---- opening and closing
 
@@ -275,7 +276,7 @@ class Memory:
         With `key=` it takes the place of the older value of that key. A text that is there already is
         reinforced. A command id makes a repetition harmless. Raises Refused where a rule says no.
         """
-        return self._write(lambda session: store(session, {"text": text, **self._row(namespace, fields)}, self._echoes))
+        return self._write(lambda session: store(session, {"text": text, **self._row(namespace, fields)}, self._known))
 
     def store_many(
         self, rows: Iterable[str | Mapping[str, Any]], *, namespace: str | None = None, **fields: Any
@@ -291,7 +292,7 @@ class Memory:
             shared | dict(row) if isinstance(row, Mapping) else {**shared, "text": row} if isinstance(row, str) else row
             for row in rows
         ]
-        return self._write(lambda session: store_rows(session, asked, self._echoes))
+        return self._write(lambda session: store_rows(session, asked, self._known))
 
     def store_conversation(
         self,
@@ -312,7 +313,7 @@ class Memory:
         rows = rows_of(turns, thread, preceding, self._row(namespace, fields))
         outcomes: list[Outcome] = []
         for chunk in chunks(rows):
-            outcomes += self._write(partial(store_rows, rows=chunk, echoes=self._echoes))
+            outcomes += self._write(partial(store_rows, rows=chunk, known=self._known))
         return outcomes
 
     def revise(
@@ -776,7 +777,7 @@ def _receipt(receipt: str | None) -> bytes:
 
 
 def _actor(actor: str | None, settings: Settings) -> str:
-    return actor or settings.actor or f"user:{user()}"
+    return composed(actor or settings.actor or f"user:{user()}")
 
 
 def _say(event: str, **fields: Any) -> None:

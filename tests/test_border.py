@@ -35,8 +35,8 @@ def deep(levels: int) -> dict[str, Any]:
 
 
 ODD: tuple[Any, ...] = (
-    None, 5, -1, 10**30, -(10**30), True, 1.5, math.nan, math.inf, "x", "", "a\0b", "\ud800", "x" * 300, "a/" * 3000,
-    b"x", [], [5], [None], ["\ud800", "\0"], [[]], {}, {"a": object()}, {5: 5}, object(), deep(5000), {1},
+    None, 5, -1, 10**30, -(10**400), 10**5000, True, 1.5, math.nan, math.inf, "x", "", "a\0b", "\ud800", "x" * 300,
+    "a/" * 3000, b"x", [], [5], [None], ["\ud800", "\0"], [[]], {}, {"a": object()}, {5: 5}, object(), deep(5000), {1},
     ("x", 10**30),
 )  # fmt: skip
 """What nobody should give to a verb, and what one may but hardly would."""

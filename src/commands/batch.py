@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from ..errors import Refused
 from ..events.claims import Claim, Release, command_tag, content_tag, essence, held_tags, key_tag, renamed_tag
-from ..events.kinds import Event, Reinforced, Stored, Superseded
+from ..events.kinds import Event, Pinned, Reinforced, Stored, Superseded
 from ..events.log import Append
 from ..events.mapper import NEXT, Draft
 from ..events.portable import done_under
@@ -16,6 +16,7 @@ from ..projections.record import Record, fold
 from .change import refuse_protected
 from .echo import Echoes
 from .outcome import Came, Outcome, refused
+from .protect import PinnedIn, require_room
 from .session import Session
 
 
@@ -59,14 +60,18 @@ class _Came(NamedTuple):
     draft: int
     superseded_id: str | None = None
     repeated: bool = False
+    reason: str | None = None
 
 
 class Batch:
     """One attempt, from the claims as they are. Raises Claimed or RevisionConflict where they have changed by then."""
 
-    def __init__(self, session: Session, rows: Sequence[Row]) -> None:
+    def __init__(self, session: Session, rows: Sequence[Row], pinned: PinnedIn) -> None:
         self._session = session
         self._log = session.installation.memory
+        self._size = self._log.tip.size
+        self._pinned_before = pinned
+        self._repinned: dict[bytes, Record] = {}
         self._rows = rows
         self._held = self._log.holders([tag for row in rows for tag in row.tags])
         self._records: dict[bytes, Record] = {}
@@ -80,12 +85,15 @@ class Batch:
         """Decide each row in turn, append all of it, and say what each came to."""
         decided = [self._decide(row) for row in self._rows]
         free = tuple(dict.fromkeys(row.name for row in self._rows))
-        request = Append(tuple(self._drafts), self._claims(), self._releases(), free=free)
+        size = self._size if self._repinned else None  # what is pinned was counted
+        request = Append(tuple(self._drafts), self._claims(), self._releases(), free=free, size=size)
         appended = self._log.append(request) if self._drafts else []
         return [
             came
             if isinstance(came, Outcome)
-            else Outcome(came.status, came.id, appended[came.draft].position, came.superseded_id, came.repeated)
+            else Outcome(
+                came.status, came.id, appended[came.draft].position, came.superseded_id, came.repeated, came.reason
+            )
             for came in decided
         ]
 
@@ -114,6 +122,8 @@ class Batch:
         """A new memory, in the place of an older one where that holds its key, or its text and has expired."""
         if older is not None:
             refuse_protected(older)
+            if older.pinned:
+                self._require_pin(older, row.stored)
         stream, nonce = self._log.new_stream()
         stored = row.stored.model_copy(update={"nonce": nonce})
         draft = self._add(self._log.opening(stream, stored))
@@ -123,10 +133,27 @@ class Batch:
             self._follow(older, event, exact=bool(older.leaf))
             self._records[older.stream] = replace(older, status="superseded", superseded_by=stream)
             self._holders |= dict.fromkeys(held_tags(self._session.index_key, older.stored, stored.namespace))
+            if older.pinned:
+                self._pin_instead(self._records[stream], self._records[older.stream])
         for tag in (row.content, row.key):
             if tag is not None:
                 self._take(tag, draft, stream)
         return _Came("superseded" if older else "stored", stream.hex(), draft, older.id if older else None)
+
+    def _require_pin(self, older: Record, stored: Stored) -> None:
+        """Raise Refused where a text is too long to be pinned in the place of an older one."""
+        require_room(older.renamed(stored.namespace), stored.text, self._pinned)
+
+    def _pin_instead(self, record: Record, older: Record) -> None:
+        """What takes the place of a pinned memory is pinned."""
+        self._follow(record, self._session.event(Pinned, on=True, parents=_leaf(record)), exact=False)
+        self._records[record.stream] = replace(record, pinned=True)
+        first = next((stream for stream, now in self._repinned.items() if now.stream == older.stream), older.stream)
+        self._repinned[first] = record
+
+    def _pinned(self, namespace: str) -> list[Record]:
+        """What is pinned in a namespace after what was decided so far."""
+        return [self._repinned.get(record.stream, record) for record in self._pinned_before(namespace)]
 
     def _reinforce(self, row: Row, same: Record) -> _Came:
         event = self._session.event(Reinforced, parents=_leaf(same), command_id=row.stored.command_id)
@@ -193,7 +220,7 @@ class Batch:
         if tag in self._done:
             before, came = self._done[tag]
             self._require_same(row, before, came.id)
-            return came._replace(repeated=True)
+            return came._replace(repeated=True, reason=_what_stays(row.stored, before))
         holder, position = self._held[tag]
         logged = self._log.event_at(position)
         done = done_under(logged.event, row.stored.command_id)
@@ -203,8 +230,8 @@ class Batch:
         self._require_same(row, done if isinstance(done, Stored) else then.stored, then.id)
         if isinstance(done, Reinforced):
             return Outcome("reinforced", then.id, position, repeated=True)
-        older = self._superseded_with(holder, position)
-        return Outcome("superseded" if older else "stored", then.id, position, older, repeated=True)
+        older, reason = self._superseded_with(holder, position), _what_stays(row.stored, done)
+        return Outcome("superseded" if older else "stored", then.id, position, older, repeated=True, reason=reason)
 
     def _require_same(self, row: Row, before: Stored, memory: str) -> None:
         if _meant(row.stored) != _meant(before):
@@ -225,6 +252,18 @@ class Batch:
 def _leaf(record: Record) -> tuple[bytes, ...]:
     """The last event of a memory; none for one that this batch stores, whose events have no leaves yet."""
     return (record.leaf,) if record.leaf else ()
+
+
+_BESIDES = {*Event.model_fields, "namespace"}
+
+
+def _what_stays(asked: Stored, before: Stored) -> str | None:
+    """What a repeated command says otherwise than the first time, which is not done. None where there is nothing."""
+    said = asked.model_dump(exclude_defaults=True, exclude=_BESIDES)
+    other = [name for name in said if getattr(asked, name) != getattr(before, name)]
+    if not other:
+        return None
+    return f"It was stored before with another {', '.join(other)}, which stays. Revise the memory to change it."
 
 
 def _meant(stored: Stored) -> tuple[str, str | None, str | None]:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import Busy, Claimed, NotFound, Refused, RevisionConflict
-from ..events.claims import Claim, Release, command_tag, renamed_tag
+from ..events.claims import Claim, Release, command_tag, composed, renamed_tag
 from ..events.kinds import Event, Forgotten, Linked, Pinned, Protected, Restored, Revised, Unlinked
 from ..events.log import Append, Log
 from ..events.portable import done_under
 from ..projections.record import Record, fold
+from .fields import check_command_id
 from .naming import canonical
 from .outcome import Came, Outcome
 from .session import Session, attempts
@@ -44,6 +45,7 @@ def change(session: Session, wish: Wish, asked: Event, decide: Callable[[Record]
     says no, or where another memory holds what the change would claim.
     """
     _require_id(wish)
+    wish = wish._replace(command_id=wish.command_id and composed(wish.command_id))
     for _ in attempts():
         size = session.installation.memory.follow().size
         record = current(session.installation.memory, wish.memory)
@@ -92,8 +94,7 @@ def _append(session: Session, wish: Wish, record: Record, decided: Change, size:
 def _require_id(wish: Wish) -> None:
     if wish.if_revision is not None and type(wish.if_revision) is not int:
         raise Refused(f"if_revision is {wish.if_revision!r}: give the number of the revision you have read.")
-    if wish.command_id is not None and not (isinstance(wish.command_id, str) and wish.command_id.isprintable()):
-        raise Refused(f"command_id is {wish.command_id!r}: give a text of printable characters.")
+    check_command_id(wish.command_id)
 
 
 def _require_revision(wish: Wish, record: Record) -> None:

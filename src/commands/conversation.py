@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import Refused
+from .fields import turn_id
 
 CHUNK = 500
 """Turns that are stored in one transaction."""
@@ -40,5 +41,5 @@ def _row(turn: str | Mapping[str, Any], thread: str, place: int, shared: Mapping
     said: dict[str, Any] = {"text": turn}
     if isinstance(turn, Mapping):
         said = {_SPELLINGS.get(name, name): turn[name] for name in turn}
-    own = {"kind": "turn", "thread": thread, "place": place, "command_id": f"turn {place} of {thread}"}
+    own = {"kind": "turn", "thread": thread, "place": place, "command_id": turn_id(thread, place)}
     return {**own, **shared, **said}

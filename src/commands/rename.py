@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..errors import Busy, NotFound, Refused, RevisionConflict
 from ..events.claims import Claim, Move, Release, held_tags, renamed_tag
-from ..events.kinds import NamespaceRenamed, Superseded
+from ..events.kinds import NamespaceRenamed, Pinned, Superseded
 from ..events.log import Append
 from ..events.mapper import Draft
 from ..projections.record import Record, fold
@@ -90,6 +90,7 @@ class _Moving:
         event = self._session.event(NamespaceRenamed, old=old, new=new, nonce=nonce)
         plan = _Plan(self._log.opening(stream, event))
         self._plan_all(plan, members, old, new)
+        self._pin_instead(plan, members.pinned + others.pinned)
         tag = renamed_tag(self._session.index_key, new)
         held = self._log.holders([tag]).get(tag)
         appended = self._log.append(
@@ -101,7 +102,7 @@ class _Moving:
                 size=members.size,
             )
         )
-        superseded = tuple(draft.stream.hex() for draft in plan.drafts[1:])
+        superseded = tuple(stream.hex() for stream in plan.superseded)
         return Renamed(old, new, appended[0].position, len(members.current), superseded)
 
     def _check(self, members: Members, others: Members, old: str, new: str) -> None:
@@ -111,11 +112,7 @@ class _Moving:
             raise Refused(f"The namespace {new} has memories of its own. Merge into it, or choose another name.")
         if self._merge and not others.memories:
             raise Refused(f"There is no namespace {new} to merge into. Look for its name with `tallystick namespaces`.")
-        if members.pinned + others.pinned > PINNED_BYTES:
-            raise Refused(
-                f"Together {members.pinned + others.pinned:,} bytes would be pinned in {new}, and {PINNED_BYTES:,} is "
-                f"the most. Unpin some memories, then repeat the command."
-            )
+        _require_room(new, members.pinned + others.pinned)
 
     def _plan_all(self, plan: _Plan, members: Members, old: str, new: str) -> None:
         index = self._session.index_key
@@ -143,9 +140,25 @@ class _Moving:
 
     def _supersede(self, plan: _Plan, older: Record, tags: Sequence[bytes], newer: Record) -> None:
         refuse_protected(older)
+        plan.superseded[older.stream] = older, newer
         event = self._session.event(Superseded, by=newer.stream, parents=(older.leaf,))
         plan.drafts.append(self._log.following(older.stream, event, older.revision + 1))
         plan.releases += [Release(tag, older.stream) for tag in tags]
+
+    def _pin_instead(self, plan: _Plan, pinned: int) -> None:
+        """What takes the place of a pinned memory is pinned. Raises Refused where all is too much for a context."""
+        heirs: dict[bytes, Record] = {}
+        for older, newer in plan.superseded.values():
+            if older.pinned:
+                pinned -= len(older.text.encode())
+                while newer.stream in plan.superseded:
+                    newer = plan.superseded[newer.stream][1]
+                if not newer.pinned:
+                    heirs[newer.stream] = newer
+        _require_room(plan.new, pinned + sum(len(heir.text.encode()) for heir in heirs.values()))
+        for heir in heirs.values():
+            event = self._session.event(Pinned, on=True, parents=(heir.leaf,))
+            plan.drafts.append(self._log.following(heir.stream, event, heir.revision + 1))
 
     def _hold(self, stream: bytes, revision: int | None = None) -> _Held:
         known = self._known.get(stream)
@@ -158,11 +171,20 @@ class _Moving:
         return known
 
 
+def _require_room(namespace: str, pinned: int) -> None:
+    if pinned > PINNED_BYTES:
+        raise Refused(
+            f"Together {pinned:,} bytes would be pinned in {namespace}, and {PINNED_BYTES:,} is the most. Unpin some "
+            f"memories, then repeat the command."
+        )
+
+
 class _Plan:
-    """What one attempt appends: the rename, and what it does to the claims."""
+    """What one attempt appends: the rename, what it does to the claims, and which memory is superseded by which."""
 
     def __init__(self, renamed: Draft) -> None:
         self.new = renamed.event.new  # type: ignore[attr-defined]
         self.drafts = [renamed]
+        self.superseded: dict[bytes, tuple[Record, Record]] = {}
         self.releases: list[Release] = []
         self.moves: list[Move] = []

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import Busy, Claimed, Refused, RevisionConflict
 from ..events.kinds import Source, Stored
 from .batch import Batch, Row
 from .echo import Echoes
-from .fields import check_namespace, check_text, given
+from .fields import check_command_id, check_namespace, check_text, given
 from .naming import canonical
 from .outcome import Outcome, refused
+from .protect import PinnedIn
 from .session import Session, attempts
 
 
@@ -44,15 +45,22 @@ class Store:
     command_id: str | None = None
 
 
-def store(session: Session, row: Mapping[str, Any], echoes: Echoes) -> Outcome:
+class Known(NamedTuple):
+    """What a store is decided by besides the claims: what was just recalled, and what is pinned in a namespace."""
+
+    echoes: Echoes
+    pinned: PinnedIn
+
+
+def store(session: Session, row: Mapping[str, Any], known: Known) -> Outcome:
     """Append what one wish comes to, durable when this returns. Raises Refused where a rule says no."""
-    outcome = store_many(session, [_stored(session, _command(row))], echoes)[0]
+    outcome = store_many(session, [_stored(session, _command(row))], known)[0]
     if outcome.status == "refused":
         raise Refused(outcome.reason)
     return outcome
 
 
-def store_rows(session: Session, rows: Sequence[Mapping[str, Any]], echoes: Echoes) -> list[Outcome]:
+def store_rows(session: Session, rows: Sequence[Mapping[str, Any]], known: Known) -> list[Outcome]:
     """As `store`, for many at once and in one transaction; a row that a rule says no to is `refused` and no other."""
     wishes: list[Stored | Outcome] = []
     for row in rows:
@@ -63,11 +71,11 @@ def store_rows(session: Session, rows: Sequence[Mapping[str, Any]], echoes: Echo
         except Refused as error:
             wishes.append(refused(str(error)))
     accepted = [wish for wish in wishes if isinstance(wish, Stored)]
-    came = iter(store_many(session, accepted, echoes))
+    came = iter(store_many(session, accepted, known))
     return [wish if isinstance(wish, Outcome) else next(came) for wish in wishes]
 
 
-def store_many(session: Session, wishes: Sequence[Stored], echoes: Echoes) -> list[Outcome]:
+def store_many(session: Session, wishes: Sequence[Stored], known: Known) -> list[Outcome]:
     """Append what the wishes come to, all in one transaction, in order, and say what each came to.
 
     Writers that claim the same text, key or command id are put in order by the log: one holds it, the others
@@ -75,9 +83,9 @@ def store_many(session: Session, wishes: Sequence[Stored], echoes: Echoes) -> li
     """
     for _ in attempts():
         names = {name: canonical(session, name) for name in {wish.namespace for wish in wishes}}
-        rows = [Row.of(session, wish, names[wish.namespace], echoes) for wish in wishes]
+        rows = [Row.of(session, wish, names[wish.namespace], known.echoes) for wish in wishes]
         try:
-            return Batch(session, rows).append()
+            return Batch(session, rows, known.pinned).append()
         except (Claimed, RevisionConflict):
             continue
     raise Busy("Other writers keep changing the same memory. Try again.")
@@ -102,5 +110,6 @@ def field_names() -> str:
 def _stored(session: Session, command: Store) -> Stored:
     check_text(command.text)
     check_namespace(command.namespace)
+    check_command_id(command.command_id, command.thread, command.place)
     fields = {name: getattr(command, name) for name in Stored.model_fields if hasattr(command, name)}
     return session.event(Stored, **given(fields))

@@ -50,12 +50,13 @@ def outcome(outcome: Outcome) -> dict[str, Any]:
         "position": outcome.position,
         "superseded": outcome.superseded_id,
         "repeated": outcome.repeated,
+        "reason": outcome.reason,
     }
 
 
 def outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """What each row came to, in order. Rows count from 1."""
-    return {"rows": [{"row": n, **outcome(each), "reason": each.reason} for n, each in enumerate(outcomes, 1)]}
+    return {"rows": [{"row": n, **outcome(each)} for n, each in enumerate(outcomes, 1)]}
 
 
 def receipt(receipt: str) -> dict[str, Any]:

@@ -82,20 +82,22 @@ def outcome(screen: Screen, outcome: Outcome) -> None:
         said = f": takes the place of {short(outcome.superseded_id)}"
     again = " (this command id was carried out before)" if outcome.repeated else ""
     screen.say(f"{outcome.status} {outcome.id}{said}{again}")
+    if outcome.reason:
+        screen.say(f"  {outcome.reason}")
 
 
 def outcomes(screen: Screen, outcomes: Sequence[Outcome]) -> None:
-    """What each row came to: all of a few; of many those that were refused, and how many came to what."""
+    """What each row came to: all of a few; of many those with something to be said, and how many came to what."""
     numbered = list(enumerate(outcomes, 1))
     if len(outcomes) > ROWS_SHOWN:
-        numbered = [row for row in numbered if row[1].status == "refused"]
+        numbered = [row for row in numbered if row[1].reason]
     columns = (Column("row", right=True), Column("outcome"), Column("id"), Column("why", wide=True))
     rows = [(str(n), _came(each), short(each.id) or "-", each.reason or "") for n, each in numbered[:ROWS_SHOWN]]
     if rows:
         screen.table(columns, rows)
         screen.say()
     if len(numbered) > ROWS_SHOWN:
-        screen.say(f"and {len(numbered) - ROWS_SHOWN} more that were refused: --json names them all")
+        screen.say(f"and {len(numbered) - ROWS_SHOWN} more with something to be said: --json names them all")
     counts = Counter(_came(each) for each in outcomes)
     screen.say(", ".join(f"{number:,} {status}" for status, number in counts.items()) or "there was nothing to store")
 

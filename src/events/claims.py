@@ -64,9 +64,14 @@ def _unambiguous(value: str | None) -> bytes:
     return (len(encoded) + 1).to_bytes(8, "big") + encoded
 
 
+def composed(name: str) -> str:
+    """A name as it is kept and compared: NFC, so that it does not matter on which keyboard it is typed."""
+    return unicodedata.normalize("NFC", name)
+
+
 def essence(text: str) -> str:
     """What of a text makes it the same as another: NFC, without outer white space."""
-    return unicodedata.normalize("NFC", text).strip()
+    return composed(text).strip()
 
 
 def content_tag(index_key: bytes, stored: Stored) -> bytes | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from math import isfinite
 from typing import Any, NamedTuple
 
 from ..errors import Refused
+from ..events.claims import composed
 from ..events.instants import instant
 
 _TEXTS = ("kind", "source", "actor", "author", "subject", "key", "thread", "label", "trust")
@@ -18,6 +19,7 @@ FIELDS = (*_TEXTS, *_NUMBERS, *_TIMES, *_FLAGS, "tags")
 """The fields of a memory that `where` knows by name."""
 _ELSEWHERE = {"namespace": "namespaces=", "status": "status=", "text": "a question to recall"}
 METADATA = "metadata."
+MOST = sys.float_info.max
 
 _ORDERS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 OPERATORS = (*_ORDERS, "$ne", "$in")
@@ -53,7 +55,7 @@ def among(column: str, values: Sequence[Any]) -> Condition:
 
 def tagged(tag: Any) -> Condition:
     """The memory has this tag."""
-    return Condition("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)", (text(tag, "tags"),))
+    return Condition("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)", (called(tag, "tags"),))
 
 
 def where(wanted: Mapping[str, Any]) -> Condition:
@@ -80,9 +82,14 @@ def text(value: Any, field: str) -> str:
     return value
 
 
+def called(value: Any, field: str) -> str:
+    """A text as names are kept. Raises Refused for anything else."""
+    return composed(text(value, field))
+
+
 def number(value: Any, field: str) -> float:
     """A number that can be compared. Raises Refused for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -MOST <= value <= MOST:
         raise Refused(f"{field}: {value!r} is not a number. Give an int or a float.")
     return value if -(2**63) <= value < 2**63 else float(value)
 
@@ -159,4 +166,4 @@ def _of_field(name: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise Refused(f"{field}: {value!r} is not a flag. Give True or False.")
         return int(value)
-    return text(value, field)
+    return called(value, field)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..events.instants import instant
-from ..projections.condition import Condition, among, every, number, some, tagged, text, where
+from ..projections.condition import Condition, among, called, every, number, some, tagged, where
 
 STATUSES = ("current", "expired", "forgotten", "superseded")
 MOST_VALUES = 800
@@ -75,7 +75,7 @@ class Filters:
             if values := _listed(getattr(self, name), name):
                 parts.append(among(name.removesuffix("s"), values))
         if self.subject is not None:
-            parts.append(Condition("(memories.subject = ?)", (text(self.subject, "subject"),)))
+            parts.append(Condition("(memories.subject = ?)", (called(self.subject, "subject"),)))
         for name, sign in (("since", ">="), ("until", "<")):
             if (limit := instant(getattr(self, name), name)) is not None:
                 parts.append(Condition(f"({_WHEN} {sign} ?)", (limit,)))
@@ -104,7 +104,7 @@ def _has_status(status: str, now: int) -> Condition:
 def _listed(values: Any, name: str) -> tuple[str, ...]:
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence | set | frozenset):
         raise Refused(f"{name} is {values!r}: give a list of texts.")
-    return tuple(text(value, name) for value in values)
+    return tuple(called(value, name) for value in values)
 
 
 def _plain(value: Any) -> Any:

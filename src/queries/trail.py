@@ -13,7 +13,7 @@ from ..events.kinds import REGISTRY, Event, Exported, Read, Recalled, Rendered, 
 from ..events.log import Log
 from ..projections import audit
 from ..projections.audit import AuditRow
-from ..projections.condition import Condition, every, text
+from ..projections.condition import Condition, called, every
 
 LOGS = ("memory", "access")
 KINDS = tuple(dict.fromkeys(kind for kind, _ in REGISTRY))
@@ -53,7 +53,7 @@ class TrailFilters:
                 raise Refused(f"log is {self.log!r}. Give `memory` or `access`.")
             parts.append(_among("log", (self.log,)))
         if self.actor is not None:
-            parts.append(_among("actor", (text(self.actor, "actor"),)))
+            parts.append(_among("actor", (called(self.actor, "actor"),)))
         if self.memory is not None:
             parts.append(Condition(_OF_MEMORY, (self.memory, self.memory)))
         for name, sign in (("since", ">="), ("until", "<")):

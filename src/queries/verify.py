@@ -91,16 +91,16 @@ def verify_holdings(installation: Installation) -> None:
 
 
 def _check_file(installation: Installation, depth: Depth) -> None:
-    """Raise LogDamaged where log.db is not sound as a file, or not made as we make it."""
+    """Raise LogDamaged where log.db is not sound as a file."""
     with installation.datastore.transaction(commit=False) as cursor:
         found = cursor.execute("PRAGMA integrity_check(1)").fetchone()[0] if depth == "full" else "ok"
-        _require_none(installation, [found] if found != "ok" else differences(cursor))
+    _require_none(installation, [found] if found != "ok" else [])
 
 
 def _check_beside(installation: Installation) -> None:
-    """Raise LogDamaged where log.db holds what is of none of its logs, or has lost checkpoints."""
+    """Raise LogDamaged where log.db is not made as we make it, holds what is of no log, or has lost checkpoints."""
     with installation.datastore.transaction(commit=False) as cursor:
-        _require_none(installation, strays(cursor, len(installation.logs)))
+        _require_none(installation, differences(cursor) or strays(cursor, len(installation.logs)))
     missing = installation.missing_checkpoints()
     _require_none(installation, [f"{missing} signed checkpoints are gone that it had when closed"] if missing else [])
 

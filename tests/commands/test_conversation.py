@@ -1,6 +1,6 @@
 """Conversations: turns in order, once each, found by the words around them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -103,3 +103,51 @@ def test_the_same_words_in_two_turns_are_two_turns(memory: Memory) -> None:
     memory.recall("yes")
     outcomes = memory.store_conversation(["Yes", "Yes"], thread="s1")
     assert [outcome.status for outcome in outcomes] == ["stored", "stored"]
+
+
+WAYS: dict[str, Callable[[Memory], Any]] = {
+    "store": lambda memory: memory.store("A note", command_id="turn 0 of s1"),
+    "another place": lambda memory: memory.store("A turn", thread="s1", place=1, command_id="turn 0 of s1"),
+    "forget": lambda memory: memory.forget(memory.store("A note").id, command_id="turn 0 of s1"),
+    "a turn": lambda memory: memory.store_conversation(["A turn"], thread="s2", command_id="turn 0 of s1"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_command_takes_the_place_of_a_turn(memory: Memory, way: str) -> None:
+    """The command ids of turns are the conversation's own."""
+    try:
+        outcomes = WAYS[way](memory)
+        assert [outcome.status for outcome in outcomes] == ["refused"]
+        assert "turn of a conversation" in outcomes[0].reason
+    except Refused as error:
+        assert "turn of a conversation" in str(error)
+    assert memory.store_conversation(["Hello"], thread="s1")[0].status == "stored"
+
+
+def test_a_turn_that_is_stored_by_itself_is_the_turn(memory: Memory) -> None:
+    """With its thread, its place and its command id it is the same as a turn of a conversation."""
+    stored = memory.store("Hello", thread="s1", place=0, kind="turn", command_id="turn 0 of s1")
+    again = memory.store_conversation(["Hello"], thread="s1")[0]
+    assert (again.id, again.repeated, again.reason) == (stored.id, True, None)
+
+
+def test_what_is_said_otherwise_the_second_time_is_named(memory: Memory) -> None:
+    """The stored turn stays as it is, and the outcome says in what the new one differs."""
+    memory.store_conversation([{"text": "Hello", "author": "Ana"}], thread="s1", occurred_at="2026-05-08T13:56:00Z")
+    again = memory.store_conversation(
+        [{"text": "Hello", "author": "Ben"}], thread="s1", occurred_at="2027-05-08T13:56:00Z", tags=["x"]
+    )[0]
+    assert (again.status, again.repeated) == ("stored", True)
+    assert again.reason is not None
+    assert "another tags, author, occurred_at, which stays. Revise the memory" in again.reason
+    assert memory.get(again.id).stored.author == "Ana"
+    assert memory.store_conversation(["Hello"], thread="s1")[0].reason is None
+    batch = [{"text": "Hi", "command_id": "c", "author": author} for author in ("Ana", "Ben")]
+    assert "another author" in str(memory.store_many(batch)[1].reason)
+
+
+def test_a_thread_is_one_on_every_keyboard(memory: Memory) -> None:
+    """Its name in another form of Unicode is no other thread."""
+    memory.store_conversation(["Hello"], thread="café")
+    assert memory.store_conversation(["Hello"], thread="cafe\u0301")[0].repeated

@@ -157,3 +157,79 @@ def test_a_command_id_that_was_used_for_something_else_is_refused(memory: Memory
         COMMANDS[act](memory, stored.id)
     again = memory.revise(stored.id, text="banana", tags_added=["c", "a"], command_id="c")
     assert again == revised._replace(repeated=True)
+
+
+# ---- a newer value of a pinned key
+
+
+def pinned_texts(memory: Memory) -> list[str]:
+    """What is pinned in the namespace of a memory, sorted."""
+    return sorted(record.text for record in memory._opened.pinned(memory.namespace))
+
+
+def test_what_takes_the_place_of_a_pinned_memory_is_pinned(memory: Memory) -> None:
+    """A pin stays with the key: whoever reads the context reads its newest value, after a rebuild too."""
+    memory.pin(memory.store("Works at A", key="employer").id)
+    newer = memory.store("Works at B", key="employer")
+    assert newer.status == "superseded"
+    assert [event.header.kind for event in memory.history(newer.id)] == ["memory.stored", "memory.pinned"]
+    memory.rebuild()
+    assert pinned_texts(memory) == ["Works at B"]
+    assert "Works at B" in memory.recall("anything at all").context().text
+
+
+def test_a_pin_goes_through_all_the_values_of_a_batch(memory: Memory) -> None:
+    """Each in its turn; a repeated command pins nothing once more."""
+    memory.pin(memory.store("0", key="k").id)
+    rows = [{"text": str(number), "key": "k", "command_id": f"c{number}"} for number in range(1, 4)]
+    for _ in range(2):
+        assert {outcome.status for outcome in memory.store_many(rows)} == {"superseded"}
+        assert pinned_texts(memory) == ["3"]
+
+
+def test_an_unpinned_key_has_unpinned_values(memory: Memory) -> None:
+    """Who takes a pin out has taken it out for good."""
+    first = memory.store("0", key="k").id
+    memory.pin(first)
+    memory.pin(first, on=False)
+    memory.store("1", key="k")
+    assert pinned_texts(memory) == []
+
+
+def test_a_newer_value_has_to_fit_into_the_context(memory: Memory) -> None:
+    """One that is too long is refused, alone, as a revision is; in one batch each sees what the others have taken."""
+    half = PINNED_BYTES // 2
+    for key in ("a", "b"):
+        memory.pin(memory.store(f"{key} short", key=key).id)
+    rows = [{"text": "x" * half, "key": "a"}, {"text": "y" * (half + 1), "key": "b"}, {"text": "z" * half, "key": "b"}]
+    assert [outcome.status for outcome in memory.store_many(rows)] == ["superseded", "refused", "superseded"]
+    with pytest.raises(Refused, match="would be pinned"):
+        memory.store("x" * (half + 1), key="a")
+    assert pinned_texts(memory) == ["x" * half, "z" * half]
+
+
+def test_a_text_that_expired_is_pinned_again_with_its_pin(memory: Memory) -> None:
+    """Stored again it is a new memory, in the place of the expired one."""
+    memory.pin(memory.store("Said again", expires_at="2026-01-01T00:00:00Z").id)
+    assert memory.store("Said again").status == "superseded"
+    assert len(memory._opened.pinned(memory.namespace)) == 1
+
+
+def test_newer_values_that_race_leave_the_limit_whole(memory: Memory) -> None:
+    """Whichever threads come first: what is pinned together never is more than fits."""
+    for number in range(8):
+        memory.pin(memory.store(f"{number}", key=f"k{number}").id)
+
+    def grow(number: int) -> None:
+        with suppress(Refused):
+            memory.store(str(number) * 3000, key=f"k{number}")
+
+    threads = [Thread(target=grow, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    texts = pinned_texts(memory)
+    assert len(texts) == 8
+    assert sum(len(text) for text in texts) <= PINNED_BYTES
+    assert sum(len(text) == 3000 for text in texts) == 2

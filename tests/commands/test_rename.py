@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tallystick import Memory, Namespace
+from tallystick.commands.protect import PINNED_BYTES
 from tallystick.errors import NotFound, Refused, RevisionConflict
 from tallystick.events.kinds import NamespaceRenamed, Superseded
 from tallystick.events.log import Log
@@ -276,3 +277,21 @@ def test_whatever_is_renamed_the_store_is_right(acts: list[tuple[str, str, str, 
         keyed = [(record.namespace, record.stored.key) for record in listed if record.stored.key]
         assert len(set(held)) == len(held)
         assert len(set(keyed)) == len(keyed)
+
+
+def test_a_merge_keeps_what_is_pinned_pinned(memory: Memory) -> None:
+    """What supersedes a pinned memory is pinned in its place, if it fits."""
+    memory.pin(memory.store("Lisbon", key="home").id)
+    memory.store("Porto", key="home", namespace="b")
+    merged = memory.merge("a", "b")
+    assert len(merged.superseded) == 1
+    assert [record.text for record in memory._opened.pinned("b")] == ["Porto"]
+
+
+def test_a_merge_refuses_a_pin_that_does_not_fit(memory: Memory) -> None:
+    """Nothing of it happens then."""
+    memory.pin(memory.store("Lisbon", key="home").id)
+    memory.store("x" * (PINNED_BYTES + 1), key="home", namespace="b")
+    with pytest.raises(Refused, match="would be pinned"):
+        memory.merge("a", "b")
+    assert [record.text for record in memory._opened.pinned("a")] == ["Lisbon"]

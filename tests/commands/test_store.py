@@ -620,3 +620,22 @@ def test_a_reinforcement_is_an_event_of_its_own(memory: Memory) -> None:
     first, second = memory.history(outcome.id)
     assert isinstance(second.event, Reinforced)
     assert (second.event.parents, second.event.command_id) == ((first.leaf,), "c2")
+
+
+NFC, NFD = "café", "cafe\u0301"
+
+
+def test_names_are_one_on_every_keyboard() -> None:
+    """Keys, tags, subjects, authors and command ids are compared and found in NFC; texts are kept as they are."""
+    with Memory.temporary() as memory:
+        first = memory.store("one", key=NFC, command_id=NFC)
+        assert memory.store("one", key=NFC, command_id=NFD).repeated
+        second = memory.store(f"two {NFD}", key=NFD, tags=[NFD], subject=NFD, author=NFD)
+        assert (second.status, second.superseded_id) == ("superseded", first.id)
+        assert memory.get(second.id).text == f"two {NFD}"
+        for name in (NFC, NFD):
+            asked: dict[str, Any] = {"tags": [name], "subject": name, "where": {"key": name, "author": name}}
+            assert [record.id for record in memory.search(**asked)] == [second.id]
+        memory.revise(second.id, tags_removed=[NFC], tags_added=["tea"], command_id=NFC + "2")
+        assert memory.get(second.id).tags == ("tea",)
+        memory.verify(views=True)

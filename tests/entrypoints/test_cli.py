@@ -154,7 +154,7 @@ def test_a_misspelt_setting_is_named(store: Tally, monkeypatch: Any) -> None:
 # ---- storing
 
 
-OUTCOME = {"outcome", "id", "position", "superseded", "repeated"}
+OUTCOME = {"outcome", "id", "position", "superseded", "repeated", "reason"}
 
 
 def test_store_says_what_came_of_it(store: Tally) -> None:

@@ -566,7 +566,7 @@ REST = (
     ),
     both("no format", sql("DELETE FROM setting WHERE name = 'format'"), at(None, "does not say which store", None)),
     both("no store id", sql("DELETE FROM setting WHERE name = 'store'"), at(None, "does not say which store", None)),
-    by_audit("a missing table", sql("DROP TABLE claim"), at(None, "the table claim is missing", None)),
+    by_audit("a missing table", sql("DROP TABLE claim"), at(None, "no such table", None)),
 )
 TAMPERINGS = (*ENTRIES, *PAYLOADS, *KEYS_AND_CLAIMS, *ENDS, *REST)
 

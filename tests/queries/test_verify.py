@@ -125,7 +125,7 @@ def test_what_stands_beside_the_log_is_checked(memory: Memory, damage: str) -> N
 
 
 NAMED = {
-    "INSERT INTO entry SELECT place + (2 << 48), 2, id, stream, revision, entry FROM entry WHERE place = 1": "of no log",
+    "INSERT INTO entry SELECT 2 << 48, 2, id, stream, revision, entry FROM entry WHERE place = 1": "of no log",
     "INSERT INTO entry SELECT -7, 0, zeroblob(16), stream, revision + 9, entry FROM entry WHERE place = 1": "of no log",
     "INSERT INTO payload VALUES (4711, zeroblob(9))": "a payload of no entry .4711.",
     "INSERT INTO data_key VALUES (-1, 1, zeroblob(9))": "a data key of no log .-1.",
