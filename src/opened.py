@@ -234,10 +234,11 @@ class OpenStore:
         try:
             file = self.views.name()
             trusted = installation.closed_with.get("views") == _views_stamp(installation.path, file)
-            if installation.alone:
-                self.views.remove_strays()
-                if file is not None and not trusted:
-                    compare_views(installation, self.views)
+            with installation.excluding() as nobody_else:
+                if nobody_else:
+                    self.views.remove_strays()
+            if installation.alone and file is not None and not trusted:
+                compare_views(installation, self.views)
             installation.share()
         except BaseException:
             self.abandon()

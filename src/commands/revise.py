@@ -31,7 +31,7 @@ def revise(session: Session, wish: Wish, fields: Mapping[str, Any], pinned: Pinn
     if fields.get("text") is not None:
         check_text(fields["text"])
     asked = session.event(Revised, **given({name: value for name, value in fields.items() if value is not None}))
-    _check_cleared(asked.cleared)
+    check_cleared(asked.cleared)
 
     def decide(record: Record) -> Change:
         if record.status != "current":
@@ -53,7 +53,8 @@ def revise(session: Session, wish: Wish, fields: Mapping[str, Any], pinned: Pinn
     return change(session, wish, asked, decide)
 
 
-def _check_cleared(cleared: Sequence[str]) -> None:
+def check_cleared(cleared: Sequence[str]) -> None:
+    """Refuse names of fields that always have a value, and of none."""
     fixed = [name for name in cleared if name not in CLEARABLE]
     if fixed:
         raise Refused(f"{fixed[0]} can't be left without a value. Name one of {', '.join(CLEARABLE)}.")

@@ -14,12 +14,14 @@ from ..events.instants import instant
 from ..events.kinds import Event, Named, Revised, Stored, Told
 from ..events.portable import HASHES, LIFE, MAX_ROW_BYTES, REFERENCES, VERSION, Began, telling
 from .fields import check_namespace, check_text, given
+from .revise import check_cleared
 from .session import explanation
 
 CHUNK = 1 << 20
 LOG_BYTES, STREAM_BYTES = 32, 16
 _ROW = {"memory", "events"}
 _ENVELOPE = {"event", "schema", "id", "at"}
+_SAYS_NOTHING = {*Event.model_fields, "reason"}
 
 Local = Callable[[Began], bytes]
 """Tells which stream of this store stands for a memory."""
@@ -101,6 +103,7 @@ def life(row: Mapping[str, Any], local: Local) -> Life:
     for number, each in enumerate(written, 1):
         try:
             event_id, event = _event(each, lambda name: _named(name, local, others))
+            _refuse_odd(event, local(began))
         except Refused as error:
             reason = f"Event {number} of {len(written)}: {error}"
             raise Refused(reason) from error
@@ -136,6 +139,16 @@ def _event(written: Any, stream: Callable[[str], bytes]) -> tuple[bytes, Event]:
     if isinstance(event, Stored | Revised) and event.text is not None:
         check_text(event.text)
     return event_id, event
+
+
+def _refuse_odd(event: Event, own: bytes) -> None:
+    """Refuse what no store appends: a memory that points to itself, and a revision that says nothing."""
+    if own in (getattr(event, name, None) for name in REFERENCES):
+        raise Refused("the memory points to itself. Name another one.")
+    if isinstance(event, Revised):
+        check_cleared(event.cleared)
+        if not event.model_dump(exclude_defaults=True, exclude=_SAYS_NOTHING):
+            raise Refused("it revises nothing. Give a field another value, or leave it out.")
 
 
 def _kind(written: Mapping[str, Any]) -> type[Event]:

@@ -267,6 +267,15 @@ class Installation:
                 return Tip(frontier, last.header.time if last else 0)
             return _walk_to_mark(cursor, log, frontier)
 
+    @contextmanager
+    def excluding(self) -> Iterator[bool]:
+        """Whether no other process has the store open, whosever it is; if so, none opens it until the block ends."""
+        if self._lease is None:
+            yield False
+            return
+        with self._lease.excluding() as alone:
+            yield alone
+
     def share(self) -> None:
         """Let other processes open the store: what this one serves is checked."""
         if self.mark is not None:

@@ -7,6 +7,8 @@ import json
 import os
 import platform
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -52,8 +54,9 @@ class Host(NamedTuple):
 class Lease:
     """This process's share in the lease of a store. The last process of a host that lets go leaves it free."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, store: Path) -> None:
         self._descriptor = descriptor
+        self._store = store
 
     @classmethod
     def take(cls, store: Path, *, over: bool = False) -> Self:
@@ -61,14 +64,11 @@ class Lease:
         refuse_network(store)
         descriptor = _opened(store)
         try:
-            host, began = Host.this(), time.monotonic()
-            while not _joined(descriptor, store, host, over=over):
-                if time.monotonic() - began > PATIENCE_SECONDS:
-                    raise Busy(f"Processes of this host are opening {store} and none gets through. Try again.")
+            _share(descriptor, store, over=over)
         except BaseException:
             os.close(descriptor)
             raise
-        return cls(descriptor)
+        return cls(descriptor, store)
 
     def exclude(self, store: Path) -> None:
         """Let no other process take part until this one lets go. Raises Busy where another one does already."""
@@ -76,6 +76,19 @@ class Lease:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Busy(f"{store} is open in another process or Memory. Close it there, then try again.") from error
+
+    @contextmanager
+    def excluding(self) -> Iterator[bool]:
+        """Whether no other process takes part; if so, none begins to until the block ends."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = True
+        except BlockingIOError:
+            alone = False
+        try:
+            yield alone
+        finally:
+            _share(self._descriptor, self._store, over=False)
 
     def release(self) -> None:
         """Let go, in a forked child as well; free for any host where no other process of this one has the store."""
@@ -109,6 +122,14 @@ def refuse_network(store: Path) -> None:
             f"{store} lies on a network file system ({kind}), where the locks that keep writers apart do not hold. "
             f"Name a directory on a disk of this machine."
         )
+
+
+def _share(descriptor: int, store: Path, *, over: bool) -> None:
+    """Take part in a lease that names this host, as soon as it does."""
+    host, began = Host.this(), time.monotonic()
+    while not _joined(descriptor, store, host, over=over):
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            raise Busy(f"Processes of this host are opening {store} and none gets through. Try again.")
 
 
 def _joined(descriptor: int, store: Path, host: Host, *, over: bool) -> bool:

@@ -43,7 +43,11 @@ class Mark:
         self.path = directory / "mark"
         self._known = NOTHING
         self._descriptor = _open_own(self.path)
-        self._holding = _open_own(directory / "held")
+        try:
+            self._holding = _open_own(directory / "held")
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     @classmethod
     def in_directory(cls, directory: Path) -> Mark | None:

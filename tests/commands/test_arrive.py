@@ -258,6 +258,12 @@ POISON: dict[str, tuple[object, str]] = {
     "two beginnings": ({**stored(1), "events": [*stored(1)["events"], *stored(2)["events"]]}, "begins with one"),
     "the same event twice": ({**stored(1), "events": stored(1)["events"] * 2}, "id of an earlier one"),
     "a link to nothing": (happened(stored(1), 2, "linked", to="x", kind="causes"), "the other memory"),
+    "a link to itself": (
+        happened(stored(1), 2, "linked", to=f"{ORIGIN}/{1:032x}", kind="causes"), "Event 2 of 2: the memory points to"),
+    "superseded by itself": (happened(stored(1), 2, "superseded", by=f"{ORIGIN}/{1:032x}"), "the memory points to"),
+    "a revision of nothing": (happened(stored(1), 2, "revised", reason="none"), "it revises nothing"),
+    "a field that is always there": (happened(stored(1), 2, "revised", cleared=["kind"]), "kind can't be left without"),
+    "a field that is none": (happened(stored(1), 2, "revised", cleared=["colour"]), "colour can't be left without"),
     "hashes that are none": (stored(1, derived_from=["x"]), "derived_from"),
     "hashes that are no list": (stored(1, parents="ab" * 32), "parents is no list"),
 }  # fmt: skip

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -240,3 +241,23 @@ def test_a_host_whose_boot_is_not_told_goes_by_its_name(tmp_path: Path, monkeypa
     assert host.shares_locks_with(HERE._replace(name=host.name))
     assert not host.shares_locks_with(THERE)
     assert not host.has_ended(host)
+
+
+def test_to_be_alone_for_a_while_is_not_to_be_so_for_good(tmp_path: Path) -> None:
+    """Nobody begins to take part meanwhile; afterwards the lease names this host and is shared as before."""
+    first = Lease.take(tmp_path)
+    with first.excluding() as alone:
+        assert alone
+        joined: list[Lease] = []
+        joining = Thread(target=lambda: joined.append(Lease.take(tmp_path)))
+        joining.start()
+        joining.join(0.1)
+        assert joined == []
+    joining.join()
+    with first.excluding() as alone:
+        assert not alone
+    assert holder(tmp_path) == Host.this()
+    joined[0].release()
+    assert holder(tmp_path) == Host.this()
+    first.release()
+    assert holder(tmp_path) is None

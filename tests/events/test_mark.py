@@ -400,6 +400,16 @@ def test_a_mark_that_is_a_trap_is_no_missing_mark(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_mark_that_can_be_opened_by_half_leaves_no_file_open(tmp_path: Path) -> None:
+    """Where the second of its files can't be opened the first is closed again."""
+    (tmp_path / "held").mkdir()
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        with pytest.raises(OSError, match="directory"):
+            Mark.in_directory(tmp_path)
+    assert len(os.listdir("/dev/fd")) == before
+
+
 def test_a_look_at_a_mark_makes_none(mark: Mark, tmp_path: Path) -> None:
     """Who only reads finds what is there, and leaves nothing behind where nothing is."""
     mark.advance({MEMORY: frontier(3)})

@@ -252,3 +252,26 @@ def test_a_changed_byte_is_found(tmp_path: Path, number: int) -> None:
     file.write_bytes(content)
     with pytest.raises(ViewsDamaged, match=rf"{name}.*tallystick replay"):
         Memory.open(tmp_path / "store", **where)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mark", [True, False])
+def test_views_that_another_builds_are_left_alone(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, mark: bool
+) -> None:
+    """Whoever opens the store meanwhile, with no mark to tell that somebody has; what nobody builds is deleted."""
+    with Memory.open(tmp_path / "store", keys=tmp_path / "keys", model="none") as memory:
+        memory.store("a text")
+    for key in (tmp_path / "keys").glob("*.key"):
+        monkeypatch.setenv(f"TALLYSTICK_KEY_{key.stem.upper()}", key.read_text().strip())
+    if not mark:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    with Memory.open(tmp_path / "store", keys="env", model="none") as memory:
+        assert (memory._opened.installation.mark is not None) is mark
+        fresh = Views.create(memory._opened.installation)
+        for _ in range(2):
+            Memory.open(tmp_path / "store", keys="env", model="none").close()
+            assert fresh.path.exists()
+        fresh.close()
+    Memory.open(tmp_path / "store", keys="env", model="none").close()
+    assert not fresh.path.exists()
