@@ -51,17 +51,18 @@ def guard(verb: Callable[..., Any]) -> Callable[..., Any]:
     names = tuple(inspect.signature(verb).parameters)
 
     @cache
-    def declared() -> dict[str, Any]:
-        return {name: hint for name, hint in typing.get_type_hints(verb).items() if name in names and hint is not Any}
+    def declared() -> dict[str, tuple[_Sort, ...]]:
+        hints = typing.get_type_hints(verb)
+        return {name: _sorts(hint) for name, hint in hints.items() if name in names and hint is not Any}
 
     @wraps(verb)
     def run(*arguments: Any, **options: Any) -> Any:
-        hints = declared()
+        sorts = declared()
         for name, value in (*zip(names, arguments, strict=False), *options.items()):
             if type(value) is int and value.bit_length() > MOST_BITS:
                 raise Refused(f"{name} is a number of {value.bit_length():,} bits. Give a smaller one.")
-            if name in hints:
-                _require(name, value, hints[name])
+            if name in sorts:
+                _require(name, value, sorts[name])
         try:
             return verb(*arguments, **options)
         except (OSError, RecursionError) as error:
@@ -115,16 +116,17 @@ def require_path(name: str, value: object) -> None:
         raise Refused(f"{name} has U+0000 in it, which no path has. Give another one.")
 
 
-def _require(name: str, value: Any, hint: Any) -> None:
-    sorts = _sorts(hint)
-    if not any(sort.fits(value) for sort in sorts):
+def _require(name: str, value: Any, sorts: tuple[_Sort, ...]) -> None:
+    for sort in sorts:
+        if sort.fits(value):
+            break
+    else:
         words = " or ".join(dict.fromkeys(sort.words for sort in sorts))
         raise Refused(f"{name} is {shown(value)}. Give {words}.")
     if _PATH in sorts and isinstance(value, str | os.PathLike):
         require_path(name, value)
 
 
-@cache
 def _sorts(hint: Any) -> tuple[_Sort, ...]:
     """What fits a declared type: each alternative. Of a collection only that it is one."""
     origin = typing.get_origin(hint)
