@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy
-from numpy.typing import NDArray
 
 from benchmarks.floors import DurableCommit, LogFloors, cpu_us, median_ms, view_rows
 from benchmarks.workload import BATCH, SHORT_TOKENS, Writer
@@ -24,9 +23,9 @@ from tallystick import Memory
 from tallystick.errors import LogDamaged
 from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import FILE, Installation
-from tallystick.projections.embedding import Space
+from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.vector import changed_after
-from tallystick.projections.vector_cache import VectorCache
+from tallystick.projections.vector_cache import Made, VectorCache
 from tallystick.projections.vector_search import VectorSearch
 from tallystick.projections.views import building
 from tallystick.queries.verify import Depth, verify
@@ -36,7 +35,7 @@ Opened = TypeVar("Opened")
 APPENDED = 3000
 OPENINGS = 20
 RUNS = 3
-DIMENSIONS = 256
+DIMENSIONS = 192
 ONE_VECTOR = numpy.full(DIMENSIONS, DIMENSIONS**-0.5, dtype="<f2").tobytes()
 STORE, KEYS = "store", "keys"
 
@@ -63,7 +62,7 @@ class NoModel:
     runtime = "bench"
     space = Space("bench", "0" * 64, "0" * 64, DIMENSIONS, "none", ("", ""), "none")
 
-    def document(self, text: str) -> NDArray[numpy.float32]:
+    def document(self, text: str) -> Embedded:
         """Never asked for: raises."""
         raise AssertionError(f"a vector was not cached: {text[:40]!r}")
 
@@ -157,7 +156,7 @@ def replaying(installation: Installation, floors: LogFloors, folder: Path) -> It
         with views.reading() as cursor:
             wanted = [w for w in changed_after(cursor, 0) if w.input is not None]
         for w in wanted:
-            cache.put(NoModel.space.id, w.stream, w.input or b"", ONE_VECTOR, NoModel.runtime)
+            cache.put(NoModel.space.id, (w.stream, w.input or b""), Made(ONE_VECTOR, b"", NoModel.runtime))
         search = VectorSearch(cache, NoModel(), installation.memory)
         vectors = spent(lambda: search.follow(views))[0]
         assert search.wait(0) == 0

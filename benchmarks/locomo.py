@@ -128,20 +128,24 @@ def store(memory: Memory, conversation: Conversation) -> dict[str, str]:
     return turns
 
 
-def ask(memory: Memory, conversation: Conversation, turns: Mapping[str, str]) -> Iterator[Found]:
+def ask(
+    memory: Memory, conversation: Conversation, turns: Mapping[str, str], without: Sequence[str] = ()
+) -> Iterator[Found]:
     """Ask every question of a conversation: what it costs to get ten memories, and where among 50 the evidence is."""
     for question in conversation.questions:
         before = time.process_time()
-        memory.recall(question.text, limit=ANSWERS, namespaces=[conversation.name])
+        memory.recall(question.text, limit=ANSWERS, namespaces=[conversation.name], without=without)
         cpu_ms = (time.process_time() - before) * 1000
-        hits = memory.recall(question.text, limit=DEEPEST, namespaces=[conversation.name])
+        hits = memory.recall(question.text, limit=DEEPEST, namespaces=[conversation.name], without=without)
         given = [turns[hit.id] for hit in hits]
         rank = next((rank for rank, turn in enumerate(given, 1) if turn in question.evidence), 0)
         found = question.evidence.intersection(given[:ANSWERS])
         yield Found(question.category, rank, len(found) / max(1, len(question.evidence)), cpu_ms)
 
 
-def measure(conversations: Sequence[Conversation], folder: Path, model: str) -> dict[str, Any]:
+def measure(
+    conversations: Sequence[Conversation], folder: Path, model: str, without: Sequence[str] = ()
+) -> dict[str, Any]:
     """Store the conversations in one store, ask every question, and say how it went."""
     found: list[Found] = []
     seconds, size = 0.0, 0
@@ -152,7 +156,7 @@ def measure(conversations: Sequence[Conversation], folder: Path, model: str) -> 
             turns = store(memory, conversation)
             seconds += time.process_time() - before
             size += len(turns)
-            found += ask(memory, conversation, turns)
+            found += ask(memory, conversation, turns, without)
             _tell(f"{conversation.name}: {size:,} turns stored, {len(found):,} questions asked")
         used = memory.status().model
     cpu = [each.cpu_ms for each in found]
@@ -241,13 +245,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.locomo", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="locomo10.json, or gzipped")
     parser.add_argument("--model", default="auto", help="auto, none, or the folder of an ONNX model")
+    parser.add_argument("--without", nargs="*", default=(), metavar="STAGE", help="leave stages of the ranking out")
     parser.add_argument("--conversations", type=_span, metavar="FIRST-LAST", help="some only: 0-4")
     parser.add_argument("--folder", type=Path, help="where to put the store (default: the temporary directory)")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     options = parser.parse_args(given)
     conversations = load(options.data)[slice(*(options.conversations or (None,)))]
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        report = measure(conversations, Path(folder), options.model)
+        report = measure(conversations, Path(folder), options.model, options.without)
     report |= {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "command": shlex.join(["python", "-m", "benchmarks.locomo", *given]),

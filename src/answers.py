@@ -10,15 +10,16 @@ from .events.entries import Tip
 from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .projections.record import Record
-from .queries.recall import STAGES, Answer, Hit, Question
+from .queries.recall import RELEVANT, Answer, Hit, Question
 from .queries.search import Found, Sought
 from .queries.sql import MOST_ROWS
+from .queries.stages import STAGES
 from .queries.why import packed
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer to a question: iterate over it for the hits, best first. True when there are any.
+    """The answer to a question: iterate over it for the hits, best first. True when one of them is relevant.
 
     `receipt` is the id of the event by which this recall is on record, None where the keys only read or the store was
     opened to be read; `degraded` says what was missing.
@@ -37,6 +38,14 @@ class Recall:
         UTF-8. On record with the hash of what it returns. Raises Refused for less than 100 tokens.
         """
         return self._render(self, max_tokens)
+
+    @property
+    def nothing_relevant(self) -> bool:
+        """Whether none of the hits seems to be about what was asked. They can be read all the same."""
+        return not any(hit.relevance is None or hit.relevance >= RELEVANT for hit in self.hits)
+
+    def __bool__(self) -> bool:
+        return not self.nothing_relevant
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -83,19 +92,25 @@ class Listing:
 
 
 def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
-    """The event of a recall: what was asked, and each hit with its scores."""
+    """The event of a recall: what was asked, and each hit with the scores of the stages that said something."""
+    stages = [stage for stage in STAGES if any(hit.scores[stage] for hit in answer.hits)]
     hits = tuple(
-        RecordedHit(memory=h.record.stream, head=h.record.revision, scores=packed([h.scores[s] for s in STAGES]))
-        for h in answer.hits
+        RecordedHit(
+            memory=hit.record.stream,
+            head=hit.record.revision,
+            scores=packed([*(hit.scores[stage] for stage in stages), hit.relevance]),
+        )
+        for hit in answer.hits
     )
+    without = {"without": sorted(asked.without)} if asked.without else {}
     return session.event(
         Recalled,
         query=asked.text,
         namespaces=called(asked),
-        filters=asked.filters.recorded(),
+        filters=asked.filters.recorded() | without,
         limit=asked.limit,
         hits=hits,
-        stages=STAGES,
+        stages=(*stages, "relevance"),
         pipeline=answer.pipeline,
         degraded=answer.degraded,
         log_size=answer.log_size,

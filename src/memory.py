@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -402,11 +402,13 @@ class Memory:
         limit: int = 10,
         namespaces: Sequence[str] | None = None,
         under: str | None = None,
+        without: Collection[str] = (),
         **filters: Any,
     ) -> Recall:
         """The memories that answer a question best, at most `limit`, and a receipt for what was answered.
 
-        Looks in this memory's namespace unless others are named, or all there are `under` one. Filters are `where`,
+        Looks in this memory's namespace unless others are named, or all there are `under` one. `without` names stages
+        of the ranking to leave out: `dates`, `author` and others, as in a hit's `scores`. Filters are `where`,
         `tags`, `kinds`, `actors`, `sources`, `subject`, `since`, `until`, `min_importance` and `status` (`current`,
         `expired`): what they leave out is left out before the best are picked. Each text is read from the signed log
         and verified.
@@ -415,7 +417,10 @@ class Memory:
         """
         with self._opened.in_use():
             scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
-            asked = Question(_question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases)
+            asked = Question(
+                _question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases,
+                frozenset(map(str, without)),
+            )  # fmt: skip
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy
 import pytest
-from numpy.typing import NDArray
 
 from tallystick import Memory
 from tallystick.errors import (
@@ -28,7 +27,7 @@ from tallystick.errors import (
 from tallystick.events import driver
 from tallystick.events.driver import Datastore, File
 from tallystick.projections import embedding
-from tallystick.projections.embedding import Embedder, Space, resolve_embedder
+from tallystick.projections.embedding import Embedded, Embedder, Space, resolve_embedder
 from tallystick.projections.views import ALL_VIEWS
 
 TEXT = "The office is in Lisbon"
@@ -519,7 +518,7 @@ class SlowEmbedder:
         self.made: list[str] = []
         self.failing = False
 
-    def document(self, text: str) -> NDArray[numpy.float32]:
+    def document(self, text: str) -> Embedded:
         """The vector of a text."""
         time.sleep(self.seconds)
         if self.failing:
@@ -527,13 +526,12 @@ class SlowEmbedder:
         self.made.append(text)
         return self.query(text)
 
-    def query(self, text: str) -> NDArray[numpy.float32]:
+    def query(self, text: str) -> Embedded:
         """The vector of a question."""
         counts = numpy.full(64, 0.01, dtype=numpy.float32)
         for word in text.lower().split():
             counts[sum(word.encode()) % 64] += 1
-        unit: NDArray[numpy.float32] = counts / numpy.linalg.norm(counts)
-        return unit
+        return Embedded(counts / numpy.linalg.norm(counts))
 
 
 @pytest.fixture
@@ -743,7 +741,7 @@ def counted(real: Embedder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     class Counted:
         space, runtime, query = real.space, real.runtime, staticmethod(real.query)
 
-        def document(self, text: str) -> NDArray[numpy.float32]:
+        def document(self, text: str) -> Embedded:
             """The vector of a text, noted down."""
             made.append(text)
             return real.document(text)
@@ -781,7 +779,7 @@ def test_vectors_of_the_real_model_are_in_vectors_db(learned: Place, counted: li
         assert memory.embed() in (0, 1)
         cache = memory._opened._cache
         assert cache is not None
-        rows = cache._datastore.rows("SELECT hex(stream), length(value) FROM vector")
+        rows = cache._datastore.rows("SELECT hex(stream), length(value) FROM made JOIN vector USING (number)")
         dimensions = memory._opened._search._embedder.space.dimensions  # type: ignore[union-attr]
     assert len(rows) == 31
     assert {length for _, length in rows} == {2 * dimensions}

@@ -109,10 +109,21 @@ def record(found: Record) -> dict[str, Any]:
 def recalled(recall: Recall) -> dict[str, Any]:
     """The hits of a recall, best first, and its receipt."""
     hits = [
-        {"rank": rank, "score": hit.score, "scores": dict(hit.scores), "memory": record(hit.record)}
+        {
+            "rank": rank,
+            "relevance": hit.relevance,
+            "score": hit.score,
+            "scores": dict(hit.scores),
+            "memory": record(hit.record),
+        }
         for rank, hit in enumerate(recall, 1)
     ]
-    return {"hits": hits, "receipt": recall.receipt, "degraded": list(recall.degraded)}
+    return {
+        "hits": hits,
+        "nothing_relevant": recall.nothing_relevant,
+        "receipt": recall.receipt,
+        "degraded": list(recall.degraded),
+    }
 
 
 def context(found: Context) -> dict[str, Any]:

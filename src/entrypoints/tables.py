@@ -114,16 +114,25 @@ def receipt(screen: Screen, receipt: str) -> None:
 def recalled(screen: Screen, recall: Recall) -> None:
     """The hits, best first; then the receipt, and what was missing."""
     if recall.hits:
+        told = any(hit.relevance is not None for hit in recall)
         rows = [
-            (str(rank), f"{hit.score:.2f}", short(hit.id), _when(hit.record), hit.text)
+            (str(rank), *([_share(hit.relevance)] if told else []), short(hit.id), _when(hit.record), hit.text)
             for rank, hit in enumerate(recall, 1)
         ]
-        columns = (Column("#", right=True), Column("score", right=True), Column("id"), Column("when (UTC)", spare=1))
+        relevant = (Column("relevant", right=True, spare=1),) if told else ()
+        columns = (Column("#", right=True), *relevant, Column("id"), Column("when (UTC)", spare=1))
         screen.table((*columns, Column("text", wide=True)), rows)
+        if recall.nothing_relevant:
+            screen.say()
+            screen.say("Nothing here seems to be about that.")
     else:
         screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
     screen.say()
     screen.facts({"receipt": recall.receipt or "none", "degraded": "; ".join(recall.degraded)})
+
+
+def _share(relevance: float | None) -> str:
+    return "" if relevance is None else f"{100 * relevance:.0f} %"
 
 
 def context(screen: Screen, found: Context) -> None:

@@ -8,9 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 from .condition import Condition
+from .cues import words_of
 from .memories import neighbours
 from .record import Record
 from .tokens import tokens
+from .vector import document_of
 from .view import Page, digest_of
 
 OWN_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT, TAGS_WEIGHT = 3.0, 2.0, 1.0, 1.0
@@ -166,7 +168,7 @@ def _own(record: Record | None) -> str:
     """The words of a memory's own text and its author's name; none of one that is not to be found."""
     if record is None or record.status != "current":
         return ""
-    return " ".join(tokens(f"{record.stored.author}: {record.text}" if record.stored.author else record.text))
+    return " ".join(words_of(document_of(record)))
 
 
 def _everything(cursor: Any) -> Iterator[Sequence[Any]]:

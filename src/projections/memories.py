@@ -8,6 +8,7 @@ from typing import Any
 
 from ..events.kinds import Stored
 from .condition import Condition
+from .cues import cues_of
 from .record import Record
 from .view import Page, digest_of
 
@@ -15,7 +16,7 @@ _COLUMNS = (
     "number", "stream", "namespace", "status", "kind", "source", "actor", "author", "subject", "key", "tags",
     "importance", "confidence", "thread", "place", "occurred_at", "recorded_at", "valid_from", "expires_at",
     "label", "trust", "revision", "position", "text_position", "reinforced", "superseded_by", "turn", "revised_at",
-    "protected", "pinned", "metadata",
+    "protected", "pinned", "metadata", "words", "cues",
 )  # fmt: skip
 UNPLACED = 2**53
 _NEIGHBOUR = (
@@ -34,7 +35,7 @@ class Memories:
     """The rows that recall filters by, and the positions that lead to each memory's events."""
 
     name = "memories"
-    version = 3
+    version = 4
     schema = (
         "CREATE TABLE memories (number INTEGER PRIMARY KEY, stream BLOB NOT NULL UNIQUE, namespace TEXT NOT NULL, "
         "status TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, actor TEXT NOT NULL, author TEXT, "
@@ -42,7 +43,8 @@ class Memories:
         "place INTEGER, occurred_at INTEGER, recorded_at INTEGER NOT NULL, valid_from INTEGER, expires_at INTEGER, "
         "label TEXT, trust TEXT, revision INTEGER NOT NULL, position INTEGER NOT NULL, "
         "text_position INTEGER NOT NULL, reinforced INTEGER NOT NULL, superseded_by BLOB, turn INTEGER, "
-        "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL, metadata TEXT NOT NULL) STRICT",
+        "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL, metadata TEXT NOT NULL, "
+        "words INTEGER NOT NULL, cues INTEGER NOT NULL) STRICT",
         "CREATE INDEX memories_namespace ON memories (namespace, status)",
         "CREATE INDEX memories_turn ON memories (namespace, thread, turn, number) WHERE turn IS NOT NULL",
         "CREATE INDEX memories_pinned ON memories (namespace) WHERE pinned",
@@ -72,7 +74,7 @@ def row_of(number: int, record: Record) -> tuple[Any, ...]:
         _encode(s.tags) if s.tags else "[]", s.importance, s.confidence, s.thread, s.place, s.occurred_at,
         s.recorded_at, s.valid_from, s.expires_at, s.label, s.trust, record.revision, record.position,
         record.text_position, record.reinforced, record.superseded_by, _turn(number, s), record.revised_at,
-        int(record.protected), int(record.pinned), flat(s.metadata) if s.metadata else "{}",
+        int(record.protected), int(record.pinned), flat(s.metadata) if s.metadata else "{}", *cues_of(record),
     )  # fmt: skip
 
 

@@ -1,12 +1,12 @@
-"""vectors.db: every vector once, as a cache by embedding space, stream and input."""
+"""vectors.db: every vector once, with its tokens' codes, as a cache by embedding space, stream and input."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from ..errors import KeysMissing, Unavailable, ViewsDamaged
-from ..events.driver import Datastore, File
+from ..events.driver import Datastore, File, rows_in
 from ..events.installation import Installation
 from .views import check_pages, delete
 
@@ -16,44 +16,86 @@ SCAN_FROM = 64
 Key = tuple[bytes, bytes]
 """A memory's stream, and the hash of the document the vector is of."""
 
-_ONE = "SELECT value FROM vector WHERE space = ? AND stream = ? AND input = ?"
-
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS vector (space TEXT NOT NULL, stream BLOB NOT NULL, input BLOB NOT NULL, "
-    "value BLOB NOT NULL, runtime TEXT NOT NULL, PRIMARY KEY (space, stream, input)) STRICT, WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS space (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE) STRICT",
+    "CREATE TABLE IF NOT EXISTS runtime (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT",
+    "CREATE TABLE IF NOT EXISTS made (space INTEGER NOT NULL, stream BLOB NOT NULL, input BLOB NOT NULL, "
+    "number INTEGER NOT NULL, PRIMARY KEY (space, stream, input)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS vector (number INTEGER PRIMARY KEY, value BLOB NOT NULL, "
+    "runtime INTEGER NOT NULL) STRICT",
+    "CREATE TABLE IF NOT EXISTS tokens (number INTEGER PRIMARY KEY, codes BLOB NOT NULL) STRICT",
 )
+_TABLES = ("space", "runtime", "made", "vector", "tokens")
+_FIND = "SELECT stream, input, number, value FROM made JOIN vector USING (number) WHERE space = ?"
+
+
+class Made(NamedTuple):
+    """What was made of a document: its vector as float16, its tokens' codes (empty where it has none), and by what."""
+
+    vector: bytes
+    tokens: bytes
+    runtime: str
+
+
+class Kept(NamedTuple):
+    """A vector as it is kept: its number in this file, and its bytes as float16."""
+
+    number: int
+    vector: bytes
 
 
 class VectorCache:
-    """The vectors of all memories, as the bytes of float16, in one encrypted file."""
+    """The vectors of all memories, as the bytes of float16, and the codes of their tokens, in one encrypted file."""
 
     def __init__(self, installation: Installation) -> None:
         if installation.keys is None:
             raise KeysMissing("The vectors are encrypted: they open with this store's keys only. Supply them.")
         path = installation.derived / FILE
-        there = [] if installation.derived == installation.path else _rows_of(installation)
+        there = [] if installation.derived == installation.path else _everything(installation)
         self._datastore = Datastore(File(path, ViewsDamaged, installation.keys.views, durable=False))
         with self._datastore.transaction(commit=True) as cursor:
-            cursor.execute(_SCHEMA)
-            cursor.executemany("INSERT OR IGNORE INTO vector VALUES (?, ?, ?, ?, ?)", there)
+            for statement in _SCHEMA:
+                cursor.execute(statement)
+            for table, rows in there:
+                if rows:
+                    marks = ", ".join("?" * len(rows[0]))
+                    cursor.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
 
-    def find(self, space: str, asked: Collection[Key]) -> dict[Key, bytes]:
+    def find(self, space: str, asked: Collection[Key]) -> dict[Key, Kept]:
         """The vectors that were made already, of those asked for: one by one, or in one scan where many are."""
-        if len(asked) > SCAN_FROM:
-            rows = self._datastore.rows("SELECT stream, input, value FROM vector WHERE space = ?", (space,))
-            return {(stream, document): value for stream, document, value in rows if (stream, document) in asked}
-        return {key: row[0] for key in asked for row in self._datastore.rows(_ONE, (space, *key))}
+        with self._datastore.transaction(commit=False) as cursor:
+            number = cursor.execute("SELECT number FROM space WHERE id = ?", (space,)).fetchone()
+            if number is None:
+                return {}
+            if len(asked) > SCAN_FROM:
+                rows = cursor.execute(_FIND, number)
+                return {row[:2]: Kept(*row[2:]) for row in rows if row[:2] in asked}
+            one = f"{_FIND} AND stream = ? AND input = ?"
+            return {row[:2]: Kept(*row[2:]) for key in asked for row in cursor.execute(one, (*number, *key)).fetchall()}
+
+    def tokens(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The codes of the tokens of these vectors, by number; of those that have them."""
+        with self._datastore.transaction(commit=False) as cursor:
+            return dict(rows_in(cursor, "SELECT number, codes FROM tokens WHERE number IN ({})", numbers))
 
     def keys(self) -> set[Key]:
         """What there is a vector of, in whatever space."""
-        return set(self._datastore.rows("SELECT stream, input FROM vector"))
+        return set(self._datastore.rows("SELECT stream, input FROM made"))
 
-    def put(self, space: str, stream: bytes, document: bytes, vector: bytes, runtime: str) -> None:
-        """Keep the vector of a document of a memory, and say which runtime made it."""
+    def put(self, space: str, key: Key, made: Made) -> int:
+        """Keep what was made of a document of a memory, in place of what there is. Returns its number in this file."""
         with self._datastore.transaction(commit=True) as cursor:
-            cursor.execute(
-                "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?, ?)", (space, stream, document, vector, runtime)
-            )
+            where = _number(cursor, "space", "id", space)
+            cursor.execute("SELECT number FROM made WHERE space = ? AND stream = ? AND input = ?", (where, *key))
+            before = cursor.fetchone()
+            number = before[0] if before else None
+            runtime = _number(cursor, "runtime", "name", made.runtime)
+            cursor.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (number, made.vector, runtime))
+            number = int(cursor.lastrowid)
+            cursor.execute("INSERT OR REPLACE INTO made VALUES (?, ?, ?, ?)", (where, *key, number))
+            if made.tokens:
+                cursor.execute("INSERT OR REPLACE INTO tokens VALUES (?, ?)", (number, made.tokens))
+        return number
 
     def check_pages(self) -> None:
         """Check the authentication code of every page. Raises ViewsDamaged."""
@@ -64,15 +106,21 @@ class VectorCache:
         self._datastore.close()
 
 
-def _rows_of(installation: Installation) -> list[tuple[Any, ...]]:
-    """The vectors of a store that is only read, where they can be read; the others are made again."""
+def _number(cursor: Any, table: str, column: str, name: str) -> int:
+    """The number of a name, given to it when it is first met."""
+    cursor.execute(f"INSERT OR IGNORE INTO {table} ({column}) VALUES (?)", (name,))
+    return int(cursor.execute(f"SELECT number FROM {table} WHERE {column} = ?", (name,)).fetchone()[0])
+
+
+def _everything(installation: Installation) -> list[tuple[str, list[tuple[Any, ...]]]]:
+    """The tables of a store that is only read, where they can be read; what is not there is made again."""
     source = installation.path / FILE
     if not source.exists():
         return []
     assert installation.keys is not None
     datastore = Datastore(File(source, ViewsDamaged, installation.keys.views, read_only=True))
     try:
-        return datastore.rows("SELECT space, stream, input, value, runtime FROM vector")
+        return [(table, datastore.rows(f"SELECT * FROM {table}")) for table in _TABLES]
     except (ViewsDamaged, Unavailable):
         return []
     finally:
@@ -89,8 +137,8 @@ def seen_vectors(installation: Installation, *, still: bool) -> Datastore | None
 
 def kept(vectors: Datastore) -> tuple[set[Key], int]:
     """What there is a vector of, and from how many embedding spaces they are."""
-    spaces = vectors.rows("SELECT count(DISTINCT space) FROM vector")[0][0]
-    return set(vectors.rows("SELECT stream, input FROM vector")), spaces
+    spaces = vectors.rows("SELECT count(DISTINCT space) FROM made")[0][0]
+    return set(vectors.rows("SELECT stream, input FROM made")), spaces
 
 
 def discard_damaged(installation: Installation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Condition, Thread
 
@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 
 from ..errors import TallystickError
 from ..events.log import Log
-from .embedding import Embedder
+from .embedding import Embedded, Embedder
 from .record import fold
+from .token_codes import NOTHING, KeptCodes, coded, met
 from .vector import Wanted, changed_after, document_of, input_hash
-from .vector_cache import Key, VectorCache
+from .vector_cache import Kept, Key, Made, VectorCache
 from .vector_index import NumpyIndex, VectorIndex
 from .views import Views
+
+WINDOW = (1.0, 0.95, 0.9)
+"""What the tokens of a memory count, those of the turn before it, and of the one before that."""
 
 
 class VectorSearch:
@@ -33,6 +37,8 @@ class VectorSearch:
         self.model = embedder.space.model
         self._log = log
         self._index: VectorIndex = NumpyIndex(embedder.space.dimensions)
+        self._codes = KeptCodes(cache.tokens)
+        self._kept: dict[int, int] = {}  # the number in the cache of each memory's vector
         self._views: Path | None = None
         self._position = 0
         self._backlog: dict[int, Wanted] = {}
@@ -52,7 +58,7 @@ class VectorSearch:
                 raise failure
             if self._views != views.path:
                 self._index, self._position = NumpyIndex(self._embedder.space.dimensions), 0
-                self._views, self._backlog = views.path, {}
+                self._views, self._backlog, self._kept = views.path, {}, {}
             changed = list(changed_after(cursor, self._position))
             kept = self._cache.find(self.space, {(w.stream, w.input) for w in changed if w.input is not None})
             for wanted in changed:
@@ -69,11 +75,39 @@ class VectorSearch:
                 raise self._failure
             return len(self._backlog)
 
-    def search(self, question: str, candidates: list[int], limit: int) -> list[tuple[int, float]]:
+    def ask(self, question: str) -> Embedded:
+        """A question in the embedding space."""
+        return self._embedder.query(question)
+
+    def nearest(self, asked: Embedded, candidates: list[int], limit: int) -> list[tuple[int, float]]:
         """The nearest of the candidates to a question: (number, cosine), best first."""
-        query = self._embedder.query(question)
         with self._changed:
-            return self._index.search(query, candidates, limit)
+            return self._index.search(asked.vector, candidates, limit)
+
+    def interaction(self, asked: Embedded, windows: Sequence[Sequence[int | None]]) -> list[float | None] | None:
+        """How well the tokens of a question meet those of each memory and of the turns before it (MaxSim).
+
+        A window is a memory's number, then those of the turns one and two before it. Each token of the question takes
+        its best cosine with a token of the memory, or a little less of what a turn before it offers (`WINDOW`); the
+        result is their mean, telling tokens counting more. After Khattab and Zaharia, "ColBERT" (2020). None for a
+        memory without token vectors, and for all where the model makes none.
+        """
+        if asked.tokens is None or asked.weights is None:
+            return None
+        numbers = list(dict.fromkeys(number for window in windows for number in window if number is not None))
+        with self._changed:
+            kept = [self._kept.get(number) for number in numbers]
+            codes = iter(self._codes.of([number for number in kept if number is not None]))
+        best = met(asked.tokens, [b"" if number is None else next(codes) for number in kept])
+        column: dict[int | None, int] = {number: place for place, number in enumerate(numbers)}
+        column[None] = len(numbers)
+        best = numpy.hstack([best, numpy.full((len(best), 1), NOTHING, dtype=numpy.float32)])
+        places = numpy.array([[column[number] for number in window] for window in windows]).T
+        offered = numpy.max([share * best[:, row] for share, row in zip(WINDOW, places, strict=True)], axis=0)
+        found = asked.weights @ offered
+        return [
+            float(score) if best[0, place] > NOTHING else None for score, place in zip(found, places[0], strict=True)
+        ]
 
     def close(self) -> None:
         """Stop the embedding thread after the text it is at."""
@@ -84,17 +118,18 @@ class VectorSearch:
         if self._worker is not None:
             self._worker.join()
 
-    def _take(self, wanted: Wanted, kept: Mapping[Key, bytes]) -> None:
+    def _take(self, wanted: Wanted, kept: Mapping[Key, Kept]) -> None:
         self._position = max(self._position, wanted.position)
         self._backlog.pop(wanted.number, None)
-        if wanted.input is None:
-            self._index.remove(wanted.number)
+        found = None if wanted.input is None else kept.get((wanted.stream, wanted.input))
+        if found is not None:
+            self._index.add(wanted.number, _vector(found.vector))
+            self._kept[wanted.number] = found.number
             return
-        vector = kept.get((wanted.stream, wanted.input))
-        if vector is None:
+        self._index.remove(wanted.number)
+        self._kept.pop(wanted.number, None)
+        if wanted.input is not None:
             self._backlog[wanted.number] = wanted
-        else:
-            self._index.add(wanted.number, _vector(vector))
 
     def _start(self) -> None:
         if self._worker is None or not self._worker.is_alive():
@@ -115,8 +150,11 @@ class VectorSearch:
             current = record is not None and record.status == "current"
             self._done(wanted, self._embed(document_of(record)) if record and current else None)
 
-    def _embed(self, document: str) -> tuple[bytes, bytes]:
-        return input_hash(document), self._embedder.document(document).astype("<f2").tobytes()
+    def _embed(self, document: str) -> tuple[bytes, Made]:
+        """The hash of a document, and what the model makes of it."""
+        made = self._embedder.document(document)
+        tokens = b"" if made.tokens is None else coded(made.tokens)
+        return input_hash(document), Made(made.vector.astype("<f2").tobytes(), tokens, self._embedder.runtime)
 
     def _next(self) -> Wanted | None:
         """What to embed next, once there is something; None when the search is closed."""
@@ -124,14 +162,16 @@ class VectorSearch:
             self._changed.wait_for(lambda: self._backlog or self._closed)
             return None if self._closed else next(iter(self._backlog.values()))
 
-    def _done(self, wanted: Wanted, made: tuple[bytes, bytes] | None) -> None:
-        if made is not None:
-            self._cache.put(self.space, wanted.stream, *made, self._embedder.runtime)
+    def _done(self, wanted: Wanted, embedded: tuple[bytes, Made] | None) -> None:
+        number = 0
+        if embedded is not None:
+            number = self._cache.put(self.space, (wanted.stream, embedded[0]), embedded[1])
         with self._changed:
             if self._backlog.get(wanted.number) == wanted:
                 del self._backlog[wanted.number]
-                if made is not None:
-                    self._index.add(wanted.number, _vector(made[1]))
+                if embedded is not None:
+                    self._index.add(wanted.number, _vector(embedded[1].vector))
+                    self._kept[wanted.number] = number
             if not self._backlog:
                 self._changed.notify_all()
 

@@ -62,11 +62,12 @@ def test_a_recall_is_on_record_as_it_was_answered(memory: Memory) -> None:
     assert (event.log_size, event.log_root) == (tip.size, tip.frontier.root())
     (hit,) = event.hits
     assert (hit.memory, hit.head) == (recall.hits[0].record.stream, recall.hits[0].record.revision)
-    fused, dense, lexical = struct.unpack("<3e", hit.scores)
-    assert event.stages == ("fused", "dense", "lexical")
-    assert fused == pytest.approx(recall.hits[0].score, rel=1e-3)
-    assert dense != dense
-    assert lexical == pytest.approx(recall.hits[0].scores["lexical"], rel=1e-3)
+    *scores, relevance = struct.unpack(f"<{len(event.stages)}e", hit.scores)
+    said = {stage: score for stage, score in recall.hits[0].scores.items() if score}
+    assert event.stages == (*said, "relevance")
+    assert {*said} == {"fused", "content", "utility"}
+    assert scores == pytest.approx(list(said.values()), rel=1e-3)
+    assert relevance != relevance
 
 
 def test_a_recall_without_an_answer_is_on_record(memory: Memory) -> None:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy
 import pytest
 
-from tallystick.projections.embedding import Embedder, resolve_embedder
+from tallystick.projections.embedding import POOLED_ONLY, Embedder, resolve_embedder
 
 ANY_TEXT = ["", " ", "word", "Use WAL mode for readers.", "猫が好き", "\x00", "\ud800", "🎉", "word " * 50_000]
 
@@ -33,7 +33,16 @@ def offline() -> Embedder:
     return embedder
 
 
-@pytest.fixture(scope="module", params=[offline])
+def pooled_only() -> Embedder:
+    """The ONNX embedder over the model of that extra which has one vector for a text."""
+    if resolve_embedder(None) is None:
+        pytest.skip("the pooled-only embedder is not checked: tallystick[offline-models] is not installed")
+    embedder = resolve_embedder(POOLED_ONLY.name)
+    assert embedder is not None
+    return embedder
+
+
+@pytest.fixture(scope="module", params=[offline, pooled_only])
 def make(request: pytest.FixtureRequest) -> Callable[[], Embedder]:
     """Makes an embedder; a new implementation is one more parameter."""
     made: Callable[[], Embedder] = request.param
@@ -49,7 +58,7 @@ def embedder(make: Callable[[], Embedder]) -> Embedder:
 @pytest.mark.parametrize("text", ANY_TEXT, ids=lambda text: ascii(text[:20]))
 def test_any_text_gives_a_unit_vector_of_the_space(embedder: Embedder, text: str) -> None:
     """Documents and queries are float32 vectors of length one, whatever the text."""
-    for vector in (embedder.document(text), embedder.query(text)):
+    for vector in (embedder.document(text).vector, embedder.query(text).vector):
         assert vector.dtype == numpy.float32
         assert vector.shape == (embedder.space.dimensions,)
         assert numpy.linalg.norm(vector.astype(numpy.float64)) == pytest.approx(1, abs=1e-6)
@@ -58,18 +67,18 @@ def test_any_text_gives_a_unit_vector_of_the_space(embedder: Embedder, text: str
 def test_a_text_gives_the_same_bytes_after_others(embedder: Embedder) -> None:
     """No text leaves a trace in the vector of the next."""
     text = "Ana moved to Lisbon in May."
-    alone = embedder.document(text).tobytes()
+    alone = embedder.document(text).vector.tobytes()
     for other in ANY_TEXT:
         embedder.document(other)
-        assert embedder.document(text).tobytes() == alone
+        assert embedder.document(text).vector.tobytes() == alone
 
 
 def test_a_text_gives_the_same_bytes_from_several_threads(embedder: Embedder) -> None:
     """Threads that use one embedder at once do not disturb each other."""
     texts = [f"Note {number}: the meeting moved to room {number * 7}." for number in range(12)]
-    alone = [embedder.document(text).tobytes() for text in texts]
+    alone = [embedder.document(text).vector.tobytes() for text in texts]
     with ThreadPoolExecutor(4) as pool:
-        together = [vector.tobytes() for vector in pool.map(embedder.document, texts * 3)]
+        together = [embedded.vector.tobytes() for embedded in pool.map(embedder.document, texts * 3)]
     assert together == alone * 3
 
 
@@ -77,7 +86,7 @@ def test_a_text_gives_the_same_bytes_from_another_embedder(embedder: Embedder, m
     """Loading a model again gives the same space and the same vectors."""
     again = make()
     assert (again.space, again.runtime) == (embedder.space, embedder.runtime)
-    assert again.document("Ana moved.").tobytes() == embedder.document("Ana moved.").tobytes()
+    assert again.document("Ana moved.").vector.tobytes() == embedder.document("Ana moved.").vector.tobytes()
 
 
 ELSEWHERE = """
@@ -89,7 +98,7 @@ contract = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(contract)
 reached.clear()
 embedder = getattr(contract, sys.argv[2])()
-print(embedder.document("Ana moved to Lisbon in May.").tobytes().hex(), embedder.space.id, reached)
+print(embedder.document("Ana moved to Lisbon in May.").vector.tobytes().hex(), embedder.space.id, reached)
 """
 
 
@@ -99,7 +108,7 @@ def test_another_process_gives_the_same_bytes_in_silence_and_without_network(
     """A fresh process makes the same vector, opens no socket and writes nothing to standard error."""
     command = [sys.executable, "-c", ELSEWHERE, __file__, make.__name__]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    expected = embedder.document("Ana moved to Lisbon in May.").tobytes().hex()
+    expected = embedder.document("Ana moved to Lisbon in May.").vector.tobytes().hex()
     assert done.stdout.split() == [expected, embedder.space.id, "[]"]
     assert done.stderr == ""
 
@@ -109,8 +118,23 @@ def test_an_answer_is_nearer_than_a_text_on_something_else(
     embedder: Embedder, question: str, answer: str, other: str
 ) -> None:
     """Related texts score clearly above unrelated ones."""
-    asked = embedder.query(question)
-    assert asked @ embedder.document(answer) > asked @ embedder.document(other) + 0.05
+    asked = embedder.query(question).vector
+    assert asked @ embedder.document(answer).vector > asked @ embedder.document(other).vector + 0.05
+
+
+@pytest.mark.parametrize("text", ANY_TEXT, ids=lambda text: ascii(text[:20]))
+def test_token_vectors_are_unit_vectors_of_the_space(embedder: Embedder, text: str) -> None:
+    """Where a model has them, there is one at least for any text, and a weight for each; the weights sum to one."""
+    found = embedder.query(text)
+    if found.tokens is None:
+        assert found.weights is None
+        return
+    assert found.tokens.dtype == numpy.float32
+    assert found.tokens.shape[1] == embedder.space.dimensions
+    assert numpy.linalg.norm(found.tokens, axis=1) == pytest.approx(1, abs=1e-5)
+    assert found.weights is not None
+    assert len(found.weights) == len(found.tokens) >= 1
+    assert float(found.weights.sum()) == pytest.approx(1, abs=1e-5)
 
 
 def test_the_runtime_is_named(embedder: Embedder) -> None:

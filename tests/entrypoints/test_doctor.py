@@ -29,7 +29,7 @@ from tallystick.events.key_places import file_system
 from tallystick.events.lease import Host
 from tallystick.events.settings import write_setting
 from tallystick.projections.embedding import name_of
-from tallystick.projections.vector_cache import VectorCache
+from tallystick.projections.vector_cache import Made, VectorCache
 from tallystick.queries.doctor import CHECKS
 from tallystick.queries.doctor import log as of_log
 
@@ -272,7 +272,7 @@ def two_models(ward: Ward) -> None:
     with Memory.open(ward.store, model="none") as memory:
         cache = VectorCache(memory._opened.installation)
         for space in ("one", "two"):
-            cache.put(space, bytes(16), bytes(16), b"vector", "runtime")
+            cache.put(space, (bytes(16), bytes(16)), Made(b"vector", b"", "runtime"))
         cache.close()
 
 

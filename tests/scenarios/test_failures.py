@@ -20,7 +20,7 @@ from tallystick import Memory
 from tallystick.errors import KeysMissing, LogBehindMark, LogDamaged, Refused, ViewsDamaged
 from tallystick.events.clock import milliseconds
 from tallystick.events.mark import Mark
-from tallystick.projections.vector_cache import VectorCache
+from tallystick.projections.vector_cache import Made, VectorCache
 
 from .conftest import Place, Start, Worker
 
@@ -323,7 +323,7 @@ def test_vectors_that_are_damaged(place: Place, damage: str) -> None:
     with place.open() as memory:
         memory.store("a text")
         cache = VectorCache(memory._opened.installation)
-        cache.put("space", b"s" * 16, b"d" * 16, bytes(4000), "runtime")
+        cache.put("space", (b"s" * 16, b"d" * 16), Made(bytes(4000), b"", "runtime"))
         cache.close()
     file = place.store / "vectors.db"
     content = bytearray(file.read_bytes())

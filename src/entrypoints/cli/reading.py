@@ -19,7 +19,7 @@ EMBEDDING_SECONDS = 3.0
 
 @reading
 @filtered
-def recall(
+def recall(  # noqa: PLR0913  each is an option
     request: Request,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
     filters: dict[str, Any],
@@ -34,6 +34,10 @@ def recall(
             help="Print them for a prompt, at most so long, with what is pinned.",
         ),
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STAGE", help="Leave a stage of the ranking out; see `why`.", show_default=False),
+    ] = None,
     model: Model = None,
 ) -> None:
     """Find the memories that answer a question.
@@ -42,7 +46,7 @@ def recall(
     """
     with request.memory(model=model) as memory:
         make_vectors(memory, request.bar.show, seconds=EMBEDDING_SECONDS)
-        found = memory.recall(query, limit=limit, **filters)
+        found = memory.recall(query, limit=limit, without=without or (), **filters)
         rendered = None if tokens is None else found.context(tokens)
     if rendered is None:
         request.answer(found, documents.recalled, tables.recalled)

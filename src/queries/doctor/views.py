@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib.util
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
 from ...errors import ViewsDamaged
-from ...projections.embedding import FILES, RUNTIME, name_of
+from ...projections.embedding import FILES, RUNTIME, folder_of, name_of
 from ...projections.vector import wanted
 from ...projections.vector_cache import FILE as VECTORS
 from ...projections.vector_cache import kept
@@ -112,7 +111,7 @@ def model_missing(patient: Patient) -> Iterator[Sign]:
     model = patient.asked.model
     if model in ("auto", "none"):
         return
-    folder = Path(model).expanduser()
+    folder = folder_of(model)
     absent = [name for name in FILES if not (folder / name).is_file()]
     packages = [name for name in RUNTIME if importlib.util.find_spec(name) is None]
     if absent:

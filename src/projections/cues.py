@@ -1,0 +1,54 @@
+"""What a text shows at a glance: how much it says, whether it asks, and whether it tells a time or a number."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from .record import Record
+from .tokens import tokens
+from .vector import document_of
+
+ASKS, TELLS_A_TIME, TELLS_A_NUMBER = 1, 2, 4
+
+_QUESTION_MARKS = ("?", "？", "؟")
+_TIMES = (
+    "yesterday today tomorrow tonight ago last next week weekend month year day morning afternoon evening night since "
+    "recently soon monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
+    "august september october november december spring summer autumn fall winter"
+)
+_NUMBERS = "one two three four five six seven eight nine ten eleven twelve dozen couple once twice hundred thousand few"
+_YEARS = range(1900, 2100)
+
+
+@lru_cache(4096)
+def words_of(document: str) -> tuple[str, ...]:
+    """The tokens of a document; kept for a while, since several views ask for those of one page."""
+    return tuple(tokens(document))
+
+
+def cues_of(record: Record) -> tuple[int, int]:
+    """How many different words a memory's document has, and the sum of the flags of its cues."""
+    words = frozenset(words_of(document_of(record)))
+    times, numbers = _telling()
+    flags = ASKS if _said(record.text).endswith(_QUESTION_MARKS) else 0
+    flags |= TELLS_A_TIME if not times.isdisjoint(words) or any(map(_is_year, words)) else 0
+    flags |= TELLS_A_NUMBER if not numbers.isdisjoint(words) or any(map(str.isdigit, words)) else 0
+    return len(words), flags
+
+
+def _said(text: str) -> str:
+    """A text without white space and a remark in brackets at its end: a picture that is shown, a gesture."""
+    said = text.rstrip()
+    for opening, closing in ("[]", "()"):
+        if said.endswith(closing) and opening in said:
+            said = said[: said.rindex(opening)].rstrip()
+    return said
+
+
+def _is_year(word: str) -> bool:
+    return len(word) == 4 and word.isdigit() and int(word) in _YEARS
+
+
+@lru_cache(1)
+def _telling() -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(tokens(_TIMES)), frozenset(tokens(_NUMBERS))
