@@ -36,3 +36,13 @@ def test_make_refuses_the_pythons_that_the_package_refuses() -> None:
     """The oldest Python is named in pyproject.toml and in the Makefile: they must agree."""
     major, minor = pyproject()["project"]["requires-python"].removeprefix(">=").split(".")
     assert f"sys.version_info < ({major}, {minor})" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_what_is_no_code_is_packaged() -> None:
+    """A file that the code reads beside itself would be missing from the wheel if `package-data` did not name it."""
+    named = pyproject()["tool"]["setuptools"]["package-data"]
+    found = [path for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
+    for path in found:
+        room = ".".join(("tallystick", *path.relative_to(ROOT / "src").parent.parts))
+        assert any(path.match(pattern) for pattern in named.get(room, [])), path
+    assert found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy
@@ -31,6 +31,9 @@ class VectorIndex(Protocol):
 
     def add(self, number: int, vector: Floats) -> None:
         """Put a vector under a number (64 bits, signed), in place of the one that is there."""
+
+    def add_many(self, numbers: Sequence[int], vectors: NDArray[numpy.floating]) -> None:
+        """Put vectors, one a row, under numbers of which none occurs twice. All are put in, or none."""
 
     def remove(self, number: int) -> None:
         """Take out the vector under a number; none there is no error."""
@@ -68,14 +71,19 @@ class NumpyIndex:
 
     def add(self, number: int, vector: Floats) -> None:
         """Put a vector under a number, in place of the one that is there."""
-        row = _rounded(vector, self._dimensions)
-        place = self._places.get(number, len(self))
-        if place == len(self._numbers):
+        self.add_many([number], numpy.asarray(vector)[numpy.newaxis])
+
+    def add_many(self, numbers: Sequence[int], vectors: NDArray[numpy.floating]) -> None:
+        """Put vectors, one a row, under numbers of which none occurs twice. All are put in, or none."""
+        rows = _rounded(vectors, (len(numbers), self._dimensions))
+        unknown = (number for number in numbers if number not in self._places)
+        self._places |= {number: place for place, number in enumerate(unknown, len(self))}
+        while len(self._numbers) < len(self):
             self._grow()
-        self._rows[place] = row
-        self._lengths[place] = _length(row)
-        self._numbers[place] = number
-        self._places[number] = place
+        places = [self._places[number] for number in numbers]
+        self._rows[places] = rows
+        self._lengths[places] = numpy.linalg.norm(rows.astype(numpy.float64), axis=1)
+        self._numbers[places] = numbers
 
     def remove(self, number: int) -> None:
         """Take out the vector under a number, if any; the last row moves into its place."""
@@ -164,8 +172,13 @@ class SqliteVecIndex:
 
     def add(self, number: int, vector: Floats) -> None:
         """Put a vector under a number, in place of the one that is there."""
-        row = _rounded(vector, self._dimensions).tobytes()
-        self._connection.execute("INSERT OR REPLACE INTO vector VALUES (?, ?)", (int(number), row))
+        self.add_many([number], numpy.asarray(vector)[numpy.newaxis])
+
+    def add_many(self, numbers: Sequence[int], vectors: NDArray[numpy.floating]) -> None:
+        """Put vectors, one a row, under numbers of which none occurs twice. All are put in, or none."""
+        rows = _rounded(vectors, (len(numbers), self._dimensions))
+        rows_to_put = [(int(number), row.tobytes()) for number, row in zip(numbers, rows, strict=True)]
+        self._connection.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows_to_put)
 
     def remove(self, number: int) -> None:
         """Take out the vector under a number, if any."""
@@ -186,13 +199,13 @@ class SqliteVecIndex:
         return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[: max(limit, 0)]
 
 
-def _rounded(vector: Floats, dimensions: int) -> Floats:
-    """The vector with each value rounded to float16."""
+def _rounded(vectors: NDArray[numpy.floating], shape: tuple[int, int]) -> Floats:
+    """The vectors with each value rounded to float16."""
     with numpy.errstate(over="ignore", under="ignore"):
-        row = numpy.asarray(vector).astype(numpy.float16).astype(numpy.float32)
-    if row.shape != (dimensions,) or not numpy.isfinite(row).all() or not row.any():
-        raise ValueError(f"not a vector of {dimensions} values that float16 can hold")
-    return row
+        rows = numpy.asarray(vectors).astype(numpy.float16).astype(numpy.float32)
+    if rows.shape != shape or not numpy.isfinite(rows).all() or not rows.any(axis=1).all():
+        raise ValueError(f"not a vector of {shape[1]} values that float16 can hold")
+    return rows
 
 
 def _unit(query: Floats, dimensions: int) -> NDArray[numpy.float64]:

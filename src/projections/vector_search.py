@@ -61,8 +61,10 @@ class VectorSearch:
                 self._views, self._backlog, self._kept = views.path, {}, {}
             changed = list(changed_after(cursor, self._position))
             kept = self._cache.find(self.space, {(w.stream, w.input) for w in changed if w.input is not None})
+            made: dict[int, Kept] = {}
             for wanted in changed:
-                self._take(wanted, kept)
+                self._take(wanted, kept, made)
+            self._load(made)
             if self._backlog:
                 self._start()
                 self._changed.notify_all()
@@ -118,18 +120,26 @@ class VectorSearch:
         if self._worker is not None:
             self._worker.join()
 
-    def _take(self, wanted: Wanted, kept: Mapping[Key, Kept]) -> None:
+    def _take(self, wanted: Wanted, kept: Mapping[Key, Kept], made: dict[int, Kept]) -> None:
+        """Note what one row of the view asks for: its vector where it was made, nothing any more, or to make it."""
         self._position = max(self._position, wanted.position)
         self._backlog.pop(wanted.number, None)
+        made.pop(wanted.number, None)
         found = None if wanted.input is None else kept.get((wanted.stream, wanted.input))
         if found is not None:
-            self._index.add(wanted.number, _vector(found.vector))
-            self._kept[wanted.number] = found.number
+            made[wanted.number] = found
             return
         self._index.remove(wanted.number)
         self._kept.pop(wanted.number, None)
         if wanted.input is not None:
             self._backlog[wanted.number] = wanted
+
+    def _load(self, made: Mapping[int, Kept]) -> None:
+        """Put vectors that were made before into the index, all at once."""
+        if made:
+            rows = numpy.frombuffer(b"".join(kept.vector for kept in made.values()), dtype="<f2")
+            self._index.add_many(list(made), rows.reshape(len(made), -1))
+            self._kept |= {number: kept.number for number, kept in made.items()}
 
     def _start(self) -> None:
         if self._worker is None or not self._worker.is_alive():

@@ -234,6 +234,27 @@ def test_what_is_no_vector_is_refused(make: Make, values: list[float]) -> None:
     assert len(index) == 0
 
 
+def test_many_at_once_are_as_one_by_one(make: Make) -> None:
+    """Vectors put in together are found as those put in alone, those that take the place of others too."""
+    rows, query = vectors(300, 16), vectors(1, 16, seed=1)[0]
+    at_once = make(16)
+    at_once.add_many(list(range(200)), rows[100:])
+    at_once.add_many([*range(250, 300), *range(250)], numpy.concatenate([rows[250:], rows[:250]]))
+    at_once.add_many([], numpy.empty((0, 16), dtype=numpy.float16))
+    assert len(at_once) == 300
+    assert at_once.search(query, None, 300) == filled(make, rows).search(query, None, 300)
+
+
+def test_none_of_many_is_kept_where_one_is_bad(make: Make) -> None:
+    """Half a load would be an index that nobody can tell from a whole one."""
+    index, rows = make(8), vectors(5, 8)
+    rows[3] = 0
+    for bad in (rows, vectors(4, 8), vectors(5, 9)):
+        with pytest.raises(ValueError, match="not a vector"):
+            index.add_many(list(range(5)), bad)
+    assert len(index) == 0
+
+
 @pytest.mark.parametrize("value", [1e6, 1e-9])
 def test_values_float16_cannot_hold_are_refused(make: Make, value: float) -> None:
     """A vector that rounding would make infinite or zero is not kept."""
