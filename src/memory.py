@@ -628,8 +628,7 @@ class Memory:
             search = self._opened.searching()
             if search is None:
                 return 0
-            search.follow(self._opened.recalling())
-            first = missing = search.wait(0)
+            first = missing = search.follow(self._opened.recalling())
             ends = None if seconds is None else monotonic() + seconds
             while missing and (ends is None or monotonic() < ends):
                 progress(missing)

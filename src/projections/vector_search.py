@@ -47,8 +47,8 @@ class VectorSearch:
         self._failure: TallystickError | None = None
         self._closed = False
 
-    def follow(self, views: Views) -> None:
-        """Take in what the view has gained; start embedding what has no vector.
+    def follow(self, views: Views) -> int:
+        """Take in what the view has gained; start embedding what has no vector. Returns how many have none yet.
 
         Raises, once, what stopped the embedding; the next call tries again.
         """
@@ -68,6 +68,7 @@ class VectorSearch:
             if self._backlog:
                 self._start()
                 self._changed.notify_all()
+            return len(self._backlog)
 
     def wait(self, seconds: float) -> int:
         """Wait at most so long for vectors that are not made yet. Returns how many are still missing."""

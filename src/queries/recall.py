@@ -48,8 +48,8 @@ class Search(Protocol):
 
     space: str
 
-    def follow(self, views: Views) -> None:
-        """Take in what the views have gained."""
+    def follow(self, views: Views) -> int:
+        """Take in what the views have gained; returns how many have no vector yet."""
 
     def wait(self, seconds: float) -> int:
         """Wait at most so long for missing vectors; returns how many still are."""
