@@ -27,7 +27,7 @@ from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.vector import changed_after
 from tallystick.projections.vector_cache import Made, VectorCache
 from tallystick.projections.vector_search import VectorSearch
-from tallystick.projections.views import building
+from tallystick.projections.views import Views, building
 from tallystick.queries.verify import Depth, verify
 
 Opened = TypeVar("Opened")
@@ -37,6 +37,7 @@ OPENINGS = 20
 RUNS = 3
 DIMENSIONS = 192
 ONE_VECTOR = numpy.full(DIMENSIONS, DIMENSIONS**-0.5, dtype="<f2").tobytes()
+TOKENS_OF_A_TURN = 37
 STORE, KEYS = "store", "keys"
 
 
@@ -153,24 +154,20 @@ def replaying(installation: Installation, floors: LogFloors, folder: Path) -> It
         digests = spent(views.digests)[0]
         rows = view_rows(views.path, installation.keys.views, folder)
         cache = VectorCache(installation)
-        with views.reading() as cursor:
-            wanted = [w for w in changed_after(cursor, 0) if w.input is not None]
-        for w in wanted:
-            cache.put(NoModel.space.id, (w.stream, w.input or b""), Made(ONE_VECTOR, b"", NoModel.runtime))
+        _put_vectors(cache, views, b"")
         search = VectorSearch(cache, NoModel(), installation.memory)
         vectors = spent(lambda: search.follow(views))[0]
         assert search.wait(0) == 0
         search.close()
         cache.close()
-        sizes = list(_sizes(installation, len(wanted)))
     floor = reading + rows / events * 1e6
     unit, floor_is = "us CPU/event", "read and open, least + insert of the plain rows"
     yield Figure("replay, fold", events, folded / events * 1e6, unit, floor, floor_is)
     yield Figure("replay, digests", events, digests / events * 1e6, unit, 0.0, "")
     yield Figure("replay, load vectors", events, vectors / events * 1e6, unit, 0.0, "")
+    yield Figure("replay, fold and load", events, (folded + vectors) / events * 1e6, unit, floor, floor_is)
     whole = folded + digests + vectors
     yield Figure("replay, all", events, whole / events * 1e6, unit, floor, floor_is)
-    yield from sizes
 
 
 def _read_all(installation: Installation) -> None:
@@ -179,15 +176,38 @@ def _read_all(installation: Installation) -> None:
             pass
 
 
-def _sizes(installation: Installation, memories: int) -> Iterator[Figure]:
-    """Bytes on disk by file, for each memory that can be recalled."""
-    ((payloads,),) = installation.datastore.rows("SELECT sum(length(body)) FROM payload")
-    least = {"log.db": (payloads / memories, "its payloads"), "vectors.db": (2.0 * DIMENSIONS, "its vectors")}
-    for path in sorted(installation.path.glob("*.db")):
-        name = path.name if path.name in least else "views.db"
-        floor, floor_is = least.get(name, (0.0, ""))
-        size = sum(file.stat().st_size for file in (path, path.with_name(f"{path.name}-wal")) if file.exists())
-        yield Figure(f"size of {name}", memories, size / memories, "bytes/memory", floor, floor_is)
+def _put_vectors(cache: VectorCache, views: Views, tokens: bytes) -> int:
+    """Put a vector for each memory that can be recalled into the cache. Returns how many those are."""
+    with views.reading() as cursor:
+        wanted = [w for w in changed_after(cursor, 0) if w.input is not None]
+    for w in wanted:
+        cache.put(NoModel.space.id, (w.stream, w.input or b""), Made(ONE_VECTOR, tokens, NoModel.runtime))
+    return len(wanted)
+
+
+def sizing(folder: Path, events: int) -> Iterator[Figure]:
+    """Bytes on disk by file of a store of memories that nobody has read, once it is closed."""
+    least = {"log.db": "its payloads", "vectors.db": "its vectors", "views.db": ""}
+    for tokens in (0, TOKENS_OF_A_TURN):
+        store, keys = folder / f"size-{tokens}", folder / f"size-{tokens}-keys"
+        installation = Installation.create(store, keys)
+        Writer(installation).fill(events, "S")
+        ((payloads,),) = installation.datastore.rows("SELECT sum(length(body)) FROM payload")
+        installation.close({})
+        with Memory.open(store, keys=keys, model="none", namespace="bench") as memory:
+            memory.recall("folds what recall reads")
+            memory.log()
+            cache = VectorCache(memory._opened.installation)
+            memories = _put_vectors(cache, memory._opened.recalling(), bytes(tokens * DIMENSIONS // 2))
+            cache.close()
+        floors = {"log.db": payloads, "vectors.db": memories * DIMENSIONS * (2 + tokens / 2), "views.db": 0.0}
+        sizes = {path.name if path.name in floors else "views.db": path.stat().st_size for path in store.glob("*.db")}
+        kind = f", {tokens} token vectors each" if tokens else ""
+        for name, size in sizes.items():
+            floor = floors[name] / memories
+            yield Figure(f"size of {name}{kind}", memories, size / memories, "bytes/memory", floor, least[name])
+        whole = sum(sizes.values())
+        yield Figure(f"size of all{kind}", memories, whole / memories, "bytes/memory", 0.0, "")
 
 
 def opening(folder: Path, events: int) -> Iterator[Figure]:
@@ -231,6 +251,7 @@ def measure(folder: Path, events: int, large: int) -> Iterator[Figure]:
     yield from verifying(installation, floors, folder)
     yield from replaying(installation, floors, folder)
     installation.close({})
+    yield from sizing(folder, events)
     for size in sorted({min(1000, large), large}):
         yield from opening(folder, size)
 
