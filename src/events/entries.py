@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import LogBehindMark, LogDamaged
 from .canonical import NotCanonical
 from .claims import PLACES
 from .clock import milliseconds
+from .driver import rows_in
 from .envelope import Header, is_signed_by, payload_hash, read_entry
 from .merkle import Frontier, leaf_hash
 from .signing import key_id
@@ -173,13 +174,14 @@ class EntryReader:
         ).fetchall()
         return [self._read_signed(row) for row in rows]
 
-    def earlier(self, c: Any, stream: bytes, upto: int) -> list[Entry]:
-        """The entries of one stream up to a revision that the tip has passed: signatures were checked then."""
-        rows = c.execute(
-            _COLUMNS + "WHERE log = ? AND stream = ? AND revision <= ? AND place < ? ORDER BY revision",
-            (self.identity.number, stream, upto, self._stop),
-        ).fetchall()
-        return [self._read(row, row[0] % PLACES) for row in rows]
+    def earlier(self, c: Any, revisions: Mapping[bytes, int]) -> dict[bytes, list[Entry]]:
+        """The entries of streams, each up to a revision that the tip has passed: signatures were checked then."""
+        found: dict[bytes, list[Entry]] = {stream: [] for stream in revisions}
+        asked = _COLUMNS + "WHERE log = ? AND place < ? AND stream IN ({}) ORDER BY stream, revision"
+        for row in rows_in(c, asked, list(revisions), self.identity.number, self._stop):
+            if row[4] <= revisions[row[3]]:
+                found[row[3]].append(self._read(row, row[0] % PLACES))
+        return found
 
     def between(self, c: Any, first: int, stop: int) -> list[Entry]:
         """The entries from `first` to before `stop`, which the tip must have passed: signatures were checked then."""

@@ -171,18 +171,19 @@ class Log:
 
     def earlier(self, revisions: Mapping[bytes, int]) -> dict[bytes, list[LoggedEvent]]:
         """The events of some streams, each up to a revision that the tip has passed: signatures were checked then."""
+        if not revisions:
+            return {}
         with self._datastore.transaction(commit=False) as cursor:
-            return {
-                stream: self._in_order(self.recorder.earlier(cursor, stream, upto))
-                for stream, upto in revisions.items()
-            }
+            found = self.recorder.earlier(cursor, revisions)
+            find_key = self._opening().of(cursor, list(revisions))
+        return {stream: self._in_order(entries, find_key) for stream, entries in found.items()}
 
-    def _in_order(self, entries: Sequence[Entry]) -> list[LoggedEvent]:
+    def _in_order(self, entries: Sequence[Entry], find_key: FindKey | None = None) -> list[LoggedEvent]:
         for revision, entry in enumerate(entries):
             if entry.header.revision != revision:
                 missing = f"revision {revision} of its stream is missing before it"
                 raise self.recorder.damaged(entry.header.position, missing)
-        return [self._mapper.open(entry) for entry in entries]
+        return [self._mapper.open(entry, find_key) for entry in entries]
 
     def event_at(self, position: int) -> LoggedEvent:
         """The event at a position, signature and commitment checked. Raises NotFound past the end."""
@@ -246,10 +247,14 @@ class Log:
 
     def _keys_between(self, cursor: Any, first: int, stop: int) -> FindKey:
         """How to find the data keys of the streams that have events from `first` to before `stop`."""
+        base = self.recorder.identity.number * PLACES
+        return self._opening().between(cursor, base + first, base + stop)
+
+    def _opening(self) -> Vault:
+        """What opens payloads. Raises KeysMissing where the log was opened without."""
         if self._vault is None:
             raise KeysMissing("This log was opened without the key that opens its payloads. Supply the keys.")
-        base = self.recorder.identity.number * PLACES
-        return self._vault.between(cursor, base + first, base + stop)
+        return self._vault
 
     def _data_key(self, stream: bytes) -> DataKey | None:
         return None if self._vault is None else self._vault.find(stream)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from ..errors import LogDamaged
-from .driver import Datastore
+from .driver import Datastore, rows_in
 from .sealing import SealBroken, new_data_key, unwrap, wrap
 
 REMEMBERED = 65536
@@ -27,6 +27,10 @@ KEY_OF = (
 )
 """The data key of a stream, which stands at the place of the stream's first entry."""
 
+_OF = (
+    "SELECT stream, generation, wrapped FROM entry JOIN data_key USING (place) "
+    "WHERE log = ? AND revision = 0 AND stream IN ({})"
+)
 _BEGUN_BETWEEN = (
     "SELECT stream, generation, wrapped FROM data_key JOIN entry USING (place) WHERE place >= ? AND place < ?"
 )
@@ -78,6 +82,13 @@ class Vault:
         """As `find`, for the streams with entries from place `first` to before `stop`: by what log.db has now."""
         rows = cursor.execute(_BEGUN_BETWEEN, (first, stop)).fetchall()
         rows += cursor.execute(_JOINED_BETWEEN, (first, stop)).fetchall()
+        return self._found(rows)
+
+    def of(self, cursor: Any, streams: Sequence[bytes]) -> FindKey:
+        """As `find`, for these streams: by what log.db has now."""
+        return self._found(rows_in(cursor, _OF, streams, self._number))
+
+    def _found(self, rows: Iterable[tuple[bytes, Any, Any]]) -> FindKey:
         kept = {stream: (generation, wrapped) for stream, generation, wrapped in rows}
 
         @cache

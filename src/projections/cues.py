@@ -20,7 +20,7 @@ _NUMBERS = "one two three four five six seven eight nine ten eleven twelve dozen
 _YEARS = range(1900, 2100)
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def words_of(document: str) -> tuple[str, ...]:
     """The tokens of a document; kept for a while, since several views ask for those of one page."""
     return tuple(tokens(document))
@@ -31,8 +31,9 @@ def cues_of(record: Record) -> tuple[int, int]:
     words = frozenset(words_of(document_of(record)))
     times, numbers = _telling()
     flags = ASKS if _said(record.text).endswith(_QUESTION_MARKS) else 0
-    flags |= TELLS_A_TIME if not times.isdisjoint(words) or any(map(_is_year, words)) else 0
-    flags |= TELLS_A_NUMBER if not numbers.isdisjoint(words) or any(map(str.isdigit, words)) else 0
+    digits = list(filter(str.isdigit, words))
+    flags |= TELLS_A_TIME if not times.isdisjoint(words) or any(map(_is_year, digits)) else 0
+    flags |= TELLS_A_NUMBER if digits or not numbers.isdisjoint(words) else 0
     return len(words), flags
 
 
@@ -45,8 +46,8 @@ def _said(text: str) -> str:
     return said
 
 
-def _is_year(word: str) -> bool:
-    return len(word) == 4 and word.isdigit() and int(word) in _YEARS
+def _is_year(digits: str) -> bool:
+    return len(digits) == 4 and int(digits) in _YEARS
 
 
 @lru_cache(1)

@@ -68,8 +68,7 @@ class VectorCache:
             if number is None:
                 return {}
             if len(asked) > SCAN_FROM:
-                rows = cursor.execute(_FIND, number)
-                return {row[:2]: Kept(*row[2:]) for row in rows if row[:2] in asked}
+                return _found_in_order(cursor, number, asked)
             one = f"{_FIND} AND stream = ? AND input = ?"
             return {row[:2]: Kept(*row[2:]) for key in asked for row in cursor.execute(one, (*number, *key)).fetchall()}
 
@@ -104,6 +103,14 @@ class VectorCache:
     def close(self) -> None:
         """Close the file."""
         self._datastore.close()
+
+
+def _found_in_order(cursor: Any, space: tuple[int], asked: Collection[Key]) -> dict[Key, Kept]:
+    """As by joining the tables, each read in the order in which it lies."""
+    rows = cursor.execute("SELECT stream, input, number FROM made WHERE space = ?", space)
+    keys = {number: (stream, document) for stream, document, number in rows if (stream, document) in asked}
+    vectors = cursor.execute("SELECT number, value FROM vector")
+    return {keys[number]: Kept(number, value) for number, value in vectors if number in keys}
 
 
 def _number(cursor: Any, table: str, column: str, name: str) -> int:

@@ -82,7 +82,7 @@ class NumpyIndex:
             self._grow()
         places = [self._places[number] for number in numbers]
         self._rows[places] = rows
-        self._lengths[places] = numpy.linalg.norm(rows.astype(numpy.float64), axis=1)
+        self._lengths[places] = numpy.sqrt(numpy.einsum("ij,ij->i", rows, rows, dtype=numpy.float64))
         self._numbers[places] = numbers
 
     def remove(self, number: int) -> None:
