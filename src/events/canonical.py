@@ -31,12 +31,9 @@ def encode_header(fields: tuple[Field, ...]) -> bytes:
     Every value takes its shortest form. At most 1024 bytes. Raises NotCanonical for any other
     type (a bool is not an integer), a negative integer, text that is not Unicode, or more bytes.
     """
-    for place, field in enumerate(fields):
-        if type(field) not in _FIELD_TYPES or (type(field) is int and field < 0):
-            raise NotCanonical(
-                f"header field {place} is a {type(field).__name__} that can't be written: "
-                "use an integer from 0 to 2**64 - 1, text or bytes"
-            )
+    numbers = [field for field in fields if type(field) is int]
+    if not _FIELD_TYPES.issuperset(map(type, fields)) or min(numbers, default=0) < 0:
+        raise NotCanonical("a header field can't be written: use integers from 0 to 2**64 - 1, text or bytes")
     data = _pack(fields)
     _require_header_size(data)
     return data

@@ -15,6 +15,7 @@ SCHEMA = ("CREATE TABLE IF NOT EXISTS claim (tag BLOB PRIMARY KEY, place INTEGER
 
 PLACES = 1 << 48  # the place of an entry is log number * PLACES + position
 _CONTEXT = b"tally.claim.v1"
+_NONE = bytes(8)  # a part stands after its length plus one
 
 
 class Claim(NamedTuple):
@@ -52,16 +53,9 @@ def claim_tag(index_key: bytes, namespace: str, kind: str, *values: str | None) 
 
     Keyed, so that a reader of log.db can't guess a text from its tag.
     """
-    message = b"".join(map(_unambiguous, (namespace, kind, *values)))
+    parts = [None if value is None else value.encode() for value in (namespace, kind, *values)]
+    message = b"".join([_NONE if part is None else (len(part) + 1).to_bytes(8, "big") + part for part in parts])
     return hashlib.blake2b(message, key=index_key, digest_size=16, person=_CONTEXT).digest()
-
-
-def _unambiguous(value: str | None) -> bytes:
-    """A text after its length in bytes plus one; None is a length of zero."""
-    if value is None:
-        return bytes(8)
-    encoded = value.encode()
-    return (len(encoded) + 1).to_bytes(8, "big") + encoded
 
 
 def composed(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from hashlib import blake2b, sha256
+from typing import Any
 
 from . import sodium
 from .sodium import KEY_BYTES, NONCE_BYTES, TAG_BYTES
@@ -36,7 +37,8 @@ def wrap(kek: bytes, data_key: bytes, *, origin: bytes, stream: bytes, generatio
     nonce24 || ciphertext || tag of XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03), 72 bytes. Associated
     data: DATA_KEY_CONTEXT || origin || stream || uint32be generation. Raises ValueError for a wrong length.
     """
-    _require_length("data key", data_key, KEY_BYTES)
+    if len(data_key) != KEY_BYTES:
+        raise _wrong_length(data_key, KEY_BYTES, "data key")
     return _encrypt(kek, data_key, _stream_context(origin, stream, generation))
 
 
@@ -58,8 +60,8 @@ def event_secrets(data_key: bytes, event_id: bytes) -> tuple[bytes, bytes]:
     The two halves of BLAKE2b-512 (RFC 7693) of the 16-byte event id, keyed with the data key and
     personalised with EVENT_SECRETS_PERSON. Raises ValueError for a wrong length.
     """
-    _require_length("data key", data_key, KEY_BYTES)
-    _require_length("event id", event_id, EVENT_ID_BYTES)
+    if len(data_key) != KEY_BYTES or len(event_id) != EVENT_ID_BYTES:
+        raise _wrong_length(data_key, KEY_BYTES, "data key", event_id, EVENT_ID_BYTES, "event id")
     secrets = blake2b(event_id, key=data_key, person=EVENT_SECRETS_PERSON).digest()
     return secrets[:KEY_BYTES], secrets[KEY_BYTES:]
 
@@ -71,7 +73,8 @@ def commitment(salt: bytes, plaintext: bytes) -> bytes:
     its key, so one ciphertext can be made to open as two texts; this can't. Raises ValueError if the
     salt is not 32 bytes.
     """
-    _require_length("salt", salt, KEY_BYTES)
+    if len(salt) != KEY_BYTES:
+        raise _wrong_length(salt, KEY_BYTES, "salt")
     return sha256(COMMITMENT_CONTEXT + salt + plaintext).digest()
 
 
@@ -118,14 +121,14 @@ def _opens(expected: bytes, salt: bytes, plaintext: bytes) -> bool:
 
 
 def _stream_context(origin: bytes, stream: bytes, generation: int) -> bytes:
-    _require_length("origin", origin, ORIGIN_BYTES)
-    _require_length("stream", stream, STREAM_BYTES)
+    if len(origin) != ORIGIN_BYTES or len(stream) != STREAM_BYTES:
+        raise _wrong_length(origin, ORIGIN_BYTES, "origin", stream, STREAM_BYTES, "stream")
     return DATA_KEY_CONTEXT + origin + stream + _uint32(generation)
 
 
 def _event_context(event_id: bytes, origin: bytes, stream: bytes) -> bytes:
-    _require_length("origin", origin, ORIGIN_BYTES)
-    _require_length("stream", stream, STREAM_BYTES)
+    if len(origin) != ORIGIN_BYTES or len(stream) != STREAM_BYTES:
+        raise _wrong_length(origin, ORIGIN_BYTES, "origin", stream, STREAM_BYTES, "stream")
     return PAYLOAD_CONTEXT + event_id + origin + stream
 
 
@@ -149,6 +152,8 @@ def _uint32(generation: int) -> bytes:
     return generation.to_bytes(GENERATION_BYTES, "big")
 
 
-def _require_length(name: str, value: bytes, length: int) -> None:
-    if len(value) != length:
-        raise ValueError(f"the {name} is {len(value)} bytes, not {length}: check where it was read from")
+def _wrong_length(*given: Any) -> ValueError:
+    """What is wrong with the first of some (value, length, name) that is not of its length."""
+    values = zip(given[::3], given[1::3], given[2::3], strict=True)
+    value, length, name = next(each for each in values if len(each[0]) != each[1])
+    return ValueError(f"the {name} is {len(value)} bytes, not {length}: check where it was read from")
