@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -142,7 +141,7 @@ class _Carrier:
         stream, revision = self.streams[header.stream], self._revision(header.stream, header.revision)
         event = self._translated(logged)
         draft = log.following(stream, event, revision) if revision else log.opening(stream, event)
-        position, leaf = log.append_within(cursor, replace(draft, id=header.id))
+        position, leaf = log.append_within(cursor, draft._replace(id=header.id))
         self._leaves[logged.leaf] = leaf
         if log is session.installation.memory:
             self._note(session, logged, position)

@@ -424,7 +424,8 @@ REGISTRY: dict[tuple[str, int], type[Event]] = {
 
 def body_of(event: Event) -> dict[str, Any]:
     """The fields of an event as they are written: those that differ from their defaults."""
-    return event.model_dump(exclude_defaults=True)
+    body: dict[str, Any] = event.__pydantic_serializer__.to_python(event, exclude_defaults=True)
+    return body
 
 
 def event_from(kind: str, schema: int, body: dict[str, Any]) -> Event:

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from eventsourcing.persistence import Mapper, Notification, StoredEvent, Transcoder
@@ -22,8 +22,7 @@ from .vault import DataKey, FindKey
 NEXT = -1  # the revision of a draft that goes wherever the stream ends
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An event about to be appended: to which stream, at which revision (or NEXT), sealed with which key.
 
     `wrapped` is the wrapped data key of a stream that this event opens, `id` the event's own where it has one already.
@@ -76,6 +75,7 @@ class LoggedEvent:
 class SealedEvent(StoredEvent):
     """What the recorder signs: a stored event (topic is the kind, state the payload) and our header fields."""
 
+    stream: bytes
     id: bytes
     schema: int
     cipher: int
@@ -136,6 +136,7 @@ class EventMapper(Mapper[UUID]):
             originator_version=draft.revision,
             topic=event.KIND,
             state=payload,
+            stream=draft.stream,
             id=event_id,
             schema=event.SCHEMA,
             cipher=CLEAR if event.CLEAR else XCHACHA20_POLY1305,

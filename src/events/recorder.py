@@ -99,7 +99,7 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         return list(range(first, tip.size))
 
     def _header(self, sealed: SealedEvent, tip: Tip, ends: dict[bytes, int]) -> Header:
-        stream = _stream(sealed.originator_id)
+        stream = sealed.stream
         return Header(
             v=1,
             id=sealed.id,
@@ -122,7 +122,7 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         """The last revision of each stream that these events join or open; none for one that is not there."""
         firsts: dict[bytes, SealedEvent] = {}
         for sealed in events:
-            firsts.setdefault(_stream(sealed.originator_id), sealed)
+            firsts.setdefault(sealed.stream, sealed)
         for stream, sealed in firsts.items():
             if sealed.originator_version != 0:
                 self._refuse_without_key(c, sealed, stream)
@@ -262,6 +262,7 @@ def _in_clear(stored: StoredEvent) -> SealedEvent:
         stored.originator_version,
         stored.topic,
         stored.state,
+        _stream(stored.originator_id),
         new_id(),
         1,
         CLEAR,
