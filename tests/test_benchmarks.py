@@ -17,8 +17,12 @@ WHAT = {
     "verify, structure",
     "verify, full",
     "read and open",
-    *(f"replay, {part}" for part in ("fold", "digests", "load vectors", "all")),
-    *(f"size of {name}" for name in ("log.db", "vectors.db", "views.db")),
+    *(f"replay, {part}" for part in ("fold", "digests", "load vectors", "fold and load", "all")),
+    *(
+        f"size of {name}{kind}"
+        for name in ("log.db", "vectors.db", "views.db", "all")
+        for kind in ("", ", 37 token vectors each")
+    ),
     "open, logs alone",
     "open, nothing new",
 }
