@@ -1,9 +1,9 @@
 """Whether recall knows when it has nothing to say: `python -m benchmarks.abstention --data locomo10.json [--json]`.
 
-Each conversation of LOCOMO is asked its own questions; those of the next conversation, its speakers' names put in place
-of theirs (foreign: the same genre, and now and then answerable all the same); and questions on the functions of Python's
-standard library (off topic). Relevance is that of the best hit. AUROC: how often a question of its own is more relevant
-than one of the others. Abstained: how often `nothing_relevant` is said.
+Each conversation of LOCOMO is asked its own questions; those of the next conversation, its speakers' names put in
+place of theirs (foreign: the same genre, and now and then answerable all the same); and questions on the functions of
+Python's standard library (off topic). Relevance is that of the best hit. AUROC: how often a question of its own is more
+relevant than one of the others. Abstained: how often `nothing_relevant` is said.
 """
 
 from __future__ import annotations
