@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from tallystick.events.claims import Claim, Release, content_tag
 from tallystick.events.installation import Installation
-from tallystick.events.kinds import Event, Forgotten, Hit, Recalled, Revised, Stored
+from tallystick.events.kinds import Event, Forgotten, Recalled, Revised, Stored
 from tallystick.events.log import Append, Log
 from tallystick.events.mapper import Draft
 
@@ -70,11 +70,10 @@ class Writer:
     def recall(self) -> None:
         """A question that was answered with ten hits, in the access log."""
         log = self._installation.access
-        hits = tuple(
-            Hit(memory=stream, head=0, scores=struct.pack("<3e", *(self._random.random() for _ in range(3))))
-            for stream, _ in self._random.choices(self._current, k=HITS)
-        )
-        said = {"query": self._text()[:80], "namespaces": ("bench",), "limit": HITS, "hits": hits}
+        memories = tuple(stream for stream, _ in self._random.choices(self._current, k=HITS))
+        scores = struct.pack(f"<{3 * HITS}e", *(self._random.random() for _ in range(3 * HITS)))
+        hits = {"memories": memories, "heads": (0,) * HITS, "scores": scores}
+        said = {"query": self._text()[:80], "namespaces": ("bench",), "limit": HITS, **hits}
         state = {"log_size": self._installation.memory.tip.size, "log_root": bytes(32)}
         how = {"stages": ("vector", "keyword", "recency"), "pipeline": "bench"}
         if self._session is None:

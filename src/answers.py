@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from .commands.session import Session
 from .events.entries import Tip
-from .events.kinds import Hit as RecordedHit
 from .events.kinds import Recalled
 from .projections.record import Record
 from .queries.recall import RELEVANT, Answer, Hit, Question
@@ -94,14 +93,7 @@ class Listing:
 def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
     """The event of a recall: what was asked, and each hit with the scores of the stages that said something."""
     stages = [stage for stage in STAGES if any(hit.scores[stage] for hit in answer.hits)]
-    hits = tuple(
-        RecordedHit(
-            memory=hit.record.stream,
-            head=hit.record.revision,
-            scores=packed([*(hit.scores[stage] for stage in stages), hit.relevance]),
-        )
-        for hit in answer.hits
-    )
+    scores = [packed([*(hit.scores[stage] for stage in stages), hit.relevance]) for hit in answer.hits]
     without = {"without": sorted(asked.without)} if asked.without else {}
     return session.event(
         Recalled,
@@ -109,7 +101,9 @@ def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
         namespaces=called(asked),
         filters=asked.filters.recorded() | without,
         limit=asked.limit,
-        hits=hits,
+        memories=tuple(hit.record.stream for hit in answer.hits),
+        heads=tuple(hit.record.revision for hit in answer.hits),
+        scores=b"".join(scores),
         stages=(*stages, "relevance"),
         pipeline=answer.pipeline,
         degraded=answer.degraded,
@@ -127,7 +121,8 @@ def searched(session: Session, sought: Sought, found: Found) -> Recalled:
         namespaces=called(sought),
         filters=sought.filters.recorded() | {"sort": sought.sort},
         limit=sought.limit,
-        hits=tuple(RecordedHit(memory=r.stream, head=r.revision, scores=b"") for r in found.records),
+        memories=tuple(record.stream for record in found.records),
+        heads=tuple(record.revision for record in found.records),
         stages=(),
         pipeline="",
         log_size=found.log_size,
@@ -143,7 +138,6 @@ def selected(session: Session, statement: str, tip: Tip) -> Recalled:
         query=statement,
         namespaces=(),
         limit=MOST_ROWS,
-        hits=(),
         stages=(),
         pipeline="",
         log_size=tip.size,

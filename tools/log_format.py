@@ -56,7 +56,8 @@ def section() -> str:
 
 
 def _is_map(each: Any) -> bool:
-    return isclass(each) and each.__module__ == kinds.__name__ and not issubclass(each, kinds.Event)
+    ours = isclass(each) and each.__module__ == kinds.__name__
+    return ours and issubclass(each, BaseModel) and not issubclass(each, kinds.Event)
 
 
 def _table(title: str, model: type[BaseModel], left_out: Collection[str] = ()) -> str:

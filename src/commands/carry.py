@@ -186,10 +186,15 @@ class _Carrier:
                 found["memory"] = value["memory"]
             if "version" in found and isinstance(value.get("body"), bytes):
                 found["body"] = encode_body(self._replaced(decode_body(value["body"])))
-            if "head" in found and value.get("memory") in self._revisions:
-                found["head"] = max(0, bisect_right(self._revisions[value["memory"]], value["head"]) - 1)
+            if "heads" in found:
+                found["heads"] = tuple(map(self._head, value["memories"], value["heads"]))
             return found
         return value
+
+    def _head(self, stream: bytes, revision: int) -> int:
+        """The revision that a memory's newest event up to this one has now."""
+        kept = self._revisions.get(stream)
+        return revision if kept is None else max(0, bisect_right(kept, revision) - 1)
 
     def _revision(self, stream: bytes, revision: int) -> int:
         return bisect_left(self._revisions[stream], revision)

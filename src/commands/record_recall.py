@@ -52,8 +52,7 @@ class AccessRecord:
         recalled = self._session.installation.access.find(receipt).event
         if not isinstance(recalled, Recalled):
             raise Refused(f"{receipt.hex()} is the receipt of a {recalled.KIND}. Give the receipt of a recall.")
-        hits = {hit.memory for hit in recalled.hits}
-        foreign = [memory.hex() for memory in memories if memory not in hits]
+        foreign = [memory.hex() for memory in memories if memory not in recalled.memories]
         if not memories:
             raise Refused("No hit is named, so there is nothing to put on record. Name hits of that recall.")
         if foreign:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from ..errors import LogDamaged
 
@@ -310,16 +310,11 @@ class Recovered(Event):
     reason: Name
 
 
-class Hit(BaseModel):
-    """One hit of a recall as it is put on record: which memory, up to which event, and its scores.
+class Hit(NamedTuple):
+    """One hit of a recall on record: which memory, up to which event, and its scores in the order of the stages."""
 
-    `scores` are float16, little-endian, in the order of `Recalled.stages`; NaN where a stage had none.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    memory: StreamId
-    head: Annotated[int, Field(ge=0)]
+    memory: bytes
+    head: int
     scores: bytes
 
 
@@ -328,6 +323,8 @@ class Recalled(Event):
 
     `log_size` and `log_root` name the state of the memory log it was answered from, `pipeline` the
     fingerprint of the ranking, `degraded` what was missing. `filters` are those that were given, by name.
+    `memories` are the hits, best first, and `heads` the revision that each had. `scores` holds those of the first hit,
+    one for each of `stages`, then those of the next: float16, little-endian, NaN where a stage had none.
     """
 
     KIND: ClassVar[str] = "memory.recalled"
@@ -337,12 +334,33 @@ class Recalled(Event):
     namespaces: tuple[Name, ...]
     filters: dict[str, JsonValue] = {}
     limit: Annotated[int, Field(ge=1)]
-    hits: tuple[Hit, ...]
+    memories: tuple[StreamId, ...] = ()
+    heads: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    scores: bytes = b""
     stages: tuple[Word, ...]
     pipeline: str
     degraded: tuple[str, ...] = ()
     log_size: Annotated[int, Field(ge=0)]
     log_root: Hash
+
+    @model_validator(mode="after")
+    def _in_step(self) -> Self:
+        if len(self.heads) != len(self.memories) or len(self.scores) != self._width * len(self.memories):
+            raise ValueError("memories, heads and scores are not of the same hits")
+        return self
+
+    @property
+    def _width(self) -> int:
+        return 2 * len(self.stages)
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits, best first."""
+        width = self._width
+        return tuple(
+            Hit(memory, head, self.scores[width * n : width * (n + 1)])
+            for n, (memory, head) in enumerate(zip(self.memories, self.heads, strict=True))
+        )
 
 
 class Read(Event):

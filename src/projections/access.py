@@ -54,10 +54,9 @@ def last_by_namespace(cursor: Any) -> list[tuple[str, int]]:
 def _rows(logged: LoggedEvent) -> list[tuple[Any, ...]]:
     event, header = logged.event, logged.header
     tail = (event.actor, event.recorded_at)
-    if isinstance(event, Recalled):
-        return [(hit.memory, header.position, n, header.id, event.verb, *tail) for n, hit in enumerate(event.hits, 1)]
-    if isinstance(event, Rendered):
-        return [(memory, header.position, n, header.id, "context", *tail) for n, memory in enumerate(event.memories, 1)]
+    if isinstance(event, Recalled | Rendered):
+        verb = event.verb if isinstance(event, Recalled) else "context"
+        return [(memory, header.position, n, header.id, verb, *tail) for n, memory in enumerate(event.memories, 1)]
     if isinstance(event, Read):
         return [(event.memory, header.position, 1, header.id, event.verb, *tail)]
     return []

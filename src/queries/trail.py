@@ -100,7 +100,7 @@ def _receipt(row: AuditRow, event: Event) -> Receipt:
     head = (row.id.hex(), _verb(event), row.actor, row.at)
     match event:
         case Recalled():
-            return Receipt(*head, event.query, event.namespaces, tuple(hit.memory.hex() for hit in event.hits), None)
+            return Receipt(*head, event.query, event.namespaces, tuple(memory.hex() for memory in event.memories), None)
         case Read():
             return Receipt(*head, "", (), (event.memory.hex(),), None)
         case Used() | Rendered():

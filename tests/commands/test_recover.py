@@ -432,6 +432,7 @@ def test_every_id_and_hash_in_an_event_is_carried_over_by_what_it_is() -> None:
         "yields_to", "through",
         "log_root", "memory_root", "access_root", "sha256", "root", "origin", "backup", "digest",  # what was, as it was
         "store", "writer", "checkpoint", "kek", "index", "root_signature", "writer_signature", "checkpoint_signature",
+        "scores",  # numbers
     }  # fmt: skip
 
 

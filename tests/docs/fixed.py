@@ -16,7 +16,7 @@ from tallystick.events.checkpoint import Checkpoint, sign
 from tallystick.events.claims import PLACES, command_tag, content_tag, key_tag
 from tallystick.events.clock import tick
 from tallystick.events.envelope import Header, origin_of, payload_hash, sign_entry, stream_of
-from tallystick.events.kinds import Event, Forgotten, Hit, LogCreated, Recalled, Revised, Stored, body_of
+from tallystick.events.kinds import Event, Forgotten, LogCreated, Recalled, Revised, Stored, body_of
 from tallystick.events.mark import Mark
 from tallystick.events.merkle import Frontier, leaf_hash
 from tallystick.events.sealing import event_secrets, seal, wrap
@@ -209,7 +209,9 @@ def make() -> tuple[Made, Made]:
         query="Which door does the badge open?",
         namespaces=("org/acme/user:ana",),
         limit=5,
-        hits=(Hit(memory=first, head=1, scores=bytes.fromhex("003c007e")),),
+        memories=(first,),
+        heads=(1,),
+        scores=bytes.fromhex("003c007e"),
         stages=("keyword", "vector"),
         pipeline="words-1",
         degraded=("no model",),

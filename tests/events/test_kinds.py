@@ -16,7 +16,6 @@ from tallystick.events.kinds import (
     Event,
     Exported,
     Forgotten,
-    Hit,
     Imported,
     KeyBackupDeclined,
     KeysBackedUp,
@@ -98,7 +97,7 @@ WHOLE: dict[type[Event], Event] = {
         ),
         Recalled(
             **WHO, verb="search", filters={"tags": ["a"]}, query="", namespaces=("a", "b"), limit=10,
-            hits=(Hit(memory=STREAM, head=1, scores=b"\0<"),),
+            memories=(STREAM,), heads=(1,), scores=b"\0<\0<",
             stages=("fused", "dense"), pipeline="p", degraded=("no model",), log_size=7, log_root=HASH,
         ),
         Used(**WHO, receipt=STREAM, memories=(STREAM,)),
@@ -276,3 +275,13 @@ def test_two_sealed_kinds_do_not_share_mutable_defaults() -> None:
 def test_what_is_in_clear_holds_no_content() -> None:
     """Only the beginning of a log is written unsealed."""
     assert {kind for kind in WHOLE if kind.CLEAR} == {LogCreated}
+
+
+@pytest.mark.parametrize("odd", [{"heads": ()}, {"heads": (1, 2)}, {"scores": b"\0"}, {"memories": ()}, {"stages": ()}])
+def test_a_recall_whose_columns_are_not_of_the_same_hits_is_none(odd: dict[str, Any]) -> None:
+    """As many revisions as memories, and a score of each for every stage."""
+    recalled = WHOLE[Recalled]
+    assert isinstance(recalled, Recalled)
+    assert [(hit.memory, hit.head, hit.scores) for hit in recalled.hits] == [(STREAM, 1, b"\0<\0<")]
+    with pytest.raises(LogDamaged, match="not of the same hits"):
+        event_from(Recalled.KIND, 1, body_of(recalled) | odd)
