@@ -47,7 +47,7 @@ def _said(text: str) -> str:
 
 
 def _is_year(digits: str) -> bool:
-    return len(digits) == 4 and int(digits) in _YEARS
+    return len(digits) == 4 and digits.isdecimal() and int(digits) in _YEARS
 
 
 @lru_cache(1)

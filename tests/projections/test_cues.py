@@ -18,6 +18,9 @@ CUES = {
     "We went on a Friday in June": TELLS_A_TIME,
     "We moved in 1998": TELLS_A_TIME | TELLS_A_NUMBER,
     "Room 1234": TELLS_A_NUMBER,
+    "We moved in ٢٠٢٣": TELLS_A_TIME | TELLS_A_NUMBER,
+    "We moved in ②⓪②③": TELLS_A_TIME | TELLS_A_NUMBER,
+    "Room ፩፪፫፬": TELLS_A_NUMBER,  # digits that are in no place of a number
     "She has three dogs": TELLS_A_NUMBER,
     "A dozen eggs": TELLS_A_NUMBER,
     "Was it in May?": ASKS | TELLS_A_TIME,
