@@ -6,15 +6,20 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
-from datetime import MAXYEAR, MINYEAR, date, timedelta
+from datetime import MAXYEAR, MINYEAR, date
 from functools import lru_cache
+from itertools import chain, islice
 from typing import NamedTuple
 
 MONTH, DAY, YEAR = 2.0, 3.0, 1.0
 """What it is worth to be of the month, near the day, or of the year that was named."""
 NEAR_DAYS, FADES_DAYS = 15, 5.0
+MOST = 16
+"""So many dates of a question count, so that a long text that is full of them costs little."""
 
 _LEAP_YEAR = 2024
+_BEFORE = 24
+"""Characters before the name of a month that tell whether it is one."""
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 
 
@@ -46,7 +51,7 @@ ENGLISH = Language(
         "sept?(?:ember)?", "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?",
     ),
     words_alone="may|mar|march",
-    before_month=r"(?:in|of|during|since|until|till|by|early|late|mid|last|this|next|before|after)\W+$",
+    before_month=r"\b(?:in|of|during|since|until|till|by|early|late|mid|last|this|next|before|after)[^\w.?!]+$",
     weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
     days={"today": 0, "tonight": 0, "yesterday": -1, "last night": -1, "tomorrow": 1},
     units={"day": 1, "week": 7, "month": 30, "year": 365},
@@ -93,13 +98,10 @@ class Span(NamedTuple):
 
 
 def dates_in(question: str, today: date) -> tuple[Named | Span, ...]:
-    """The dates that a question names, on whatever day it is asked. Never raises."""
+    """The dates that a question names, on whatever day it is asked: the first 16. Never raises."""
     text = question.lower()
-    found: list[Named | Span] = []
-    for language in LANGUAGES:
-        found += _named(text, language)
-        found += _told_from(text, today, language)
-    return tuple(dict.fromkeys(found))
+    found = chain.from_iterable((*_named(text, each), *_told_from(text, today, each)) for each in LANGUAGES)
+    return tuple(islice(dict.fromkeys(found), MOST))
 
 
 def nearness(dates: Sequence[Named | Span], at: date) -> float:
@@ -118,7 +120,7 @@ def _patterns(months: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     return tuple(
         re.compile(pattern)
         for pattern in (
-            r"\b(?P<year>\d{4})-(?P<number>\d\d)-(?P<day>\d\d)\b",
+            r"\b(?P<year>\d{4})-(?P<number>\d\d)-(?P<day>\d\d)(?:\b|(?=t\d))",
             rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of )?(?P<month>{month})\b{year}",
             rf"\b(?P<month>{month})\b\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d){year}",
             rf"\b(?P<month>{month})\b{year}",
@@ -137,6 +139,8 @@ def _named(text: str, language: Language) -> Iterator[Named]:
             if named is not None:
                 taken.append(found.span())
                 yield named
+            if len(taken) == MOST:
+                return
 
 
 def _read(found: re.Match[str], text: str, language: Language) -> Named | None:
@@ -159,7 +163,7 @@ def _month(written: str, language: Language) -> int:
 def _is_word(found: re.Match[str], text: str, language: Language) -> bool:
     """Whether the name of a month is more likely a word: nothing before it says that it is one."""
     alone = re.fullmatch(language.words_alone, found["month"])
-    return bool(alone) and not re.search(language.before_month, text[: found.start()])
+    return bool(alone) and not re.search(language.before_month, text[max(0, found.start() - _BEFORE) : found.start()])
 
 
 def _told_from(text: str, today: date, language: Language) -> Iterator[Span]:
@@ -186,14 +190,20 @@ def _stepped(today: date, step: int, what: str, language: Language) -> Span:
         monday = 7 * step - today.weekday()
         return _span(today, monday, monday + 6)
     if what == "month":
-        months = 12 * today.year + today.month - 1 + step
+        months = min(max(12 * today.year + today.month - 1 + step, 12 * MINYEAR), 12 * MAXYEAR + 11)
         first = date(months // 12, months % 12 + 1, 1)
         return Span(first, first.replace(day=monthrange(first.year, first.month)[1]))
-    return Span(date(today.year + step, 1, 1), date(today.year + step, 12, 31))
+    year = min(max(today.year + step, MINYEAR), MAXYEAR)
+    return Span(date(year, 1, 1), date(year, 12, 31))
 
 
 def _span(today: date, first: int, last: int) -> Span:
-    return Span(today + timedelta(days=first), today + timedelta(days=last))
+    return Span(_days_on(today, first), _days_on(today, last))
+
+
+def _days_on(today: date, days: int) -> date:
+    """So many days from today, or the first or last day that a calendar has."""
+    return date.fromordinal(min(max(today.toordinal() + days, 1), date.max.toordinal()))
 
 
 def _count(written: str) -> int:
