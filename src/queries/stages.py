@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import date
 
@@ -35,7 +36,7 @@ STAGES = (
 _DAY = 86_400_000_000
 _ASKS_TIME = re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b", re.IGNORECASE)
 _ASKS_NUMBER = re.compile(r"\bhow (?:many|much|old|long|often|far)\b", re.IGNORECASE)
-_BOTH = re.compile(r"\bboth\b", re.IGNORECASE)
+_BOTH = re.compile(r"\bboth\b")
 _JOINS = r"\s*(?:,|&|\band\b)\s*"
 
 Column = list[float]
@@ -49,8 +50,8 @@ def stepped(score: float) -> float:
 
 def standardised(scores: Sequence[float]) -> Column:
     """How many standard deviations above the mean of the pool each score is; 0 where all are equal."""
-    if not scores:
-        return []
+    if not scores or min(scores) == max(scores):
+        return [0.0] * len(scores)
     mean = math.fsum(scores) / len(scores)
     deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
     return [(score - mean) / deviation if deviation else 0.0 for score in scores]
@@ -101,9 +102,10 @@ def thread(pool: Sequence[Candidate], scores: Sequence[float]) -> Column:
 
 def author(pool: Sequence[Candidate], asked: str) -> Column:
     """A memory by the one whom the question is about: the only author named, or the first of two."""
-    named = _authors(pool, asked)
-    about = named[0] if len(named) == 1 or (len(named) == 2 and not _joined(asked, named)) else None
-    return [AUTHOR if about is not None and each.author == about else 0.0 for each in pool]
+    text = _folded(asked)
+    named = _authors(pool, text)
+    about = named[0] if len(named) == 1 or (len(named) == 2 and not _joined(text, named)) else ()
+    return [AUTHOR if each.author in about else 0.0 for each in pool]
 
 
 def _utility(each: Candidate, now: int) -> float:
@@ -114,25 +116,48 @@ def _utility(each: Candidate, now: int) -> float:
     return IMPORTANCE * 2 * (each.importance - 0.5) + CONFIDENCE * 2 * confidence + REINFORCED * often + RECENT * recent
 
 
-def _authors(pool: Sequence[Candidate], asked: str) -> list[str]:
-    """The authors of the pool whom a question names, in the order in which it does."""
-    found = {}
-    for name in {each.author for each in pool if each.author}:
-        place = re.search(_pattern(name), asked, re.IGNORECASE)
+def _authors(pool: Sequence[Candidate], text: str) -> list[tuple[str, ...]]:
+    """The authors of the pool whom a question names, in its order; together those whom it calls by the same name."""
+    found: dict[tuple[int, int], tuple[str, ...]] = {}
+    for name in sorted({each.author for each in pool if each.author}):
+        place = next((place for called in _called(name) if (place := _place(called, text))), None)
         if place:
-            found[name] = place.start()
-    return sorted(found, key=lambda name: (found[name], name))
+            found[place] = (*found.get(place, ()), name)
+    whole = [place for place in found if not any(_within(place, other) for other in found)]
+    return [found[place] for place in sorted(whole)]
 
 
-def _pattern(name: str) -> str:
-    """What stands for an author in a question: the whole name or its first word, without `user:` and the like."""
-    shown = name.rpartition(":")[2].strip() or name
-    return rf"(?<!\w)(?:{re.escape(shown)}|{re.escape(shown.split()[0])})(?!\w)"
+def _called(name: str) -> tuple[str, ...]:
+    """What stands for an author in a question: the whole name, else its first word, without `user:` and the like."""
+    folded = _folded(name)
+    shown = folded.rpartition(":")[2].strip() or folded.strip()
+    return (shown, shown.split()[0]) if shown else ()
 
 
-def _joined(asked: str, names: Sequence[str]) -> bool:
+def _place(called: str, text: str) -> tuple[int, int] | None:
+    """Where a question first has this name as a word."""
+    found = re.search(_as_word(called), text) if called in text else None
+    return found.span() if found else None
+
+
+def _as_word(called: str) -> str:
+    return rf"(?<!\w){re.escape(called)}(?!\w)"
+
+
+def _within(place: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether a name is a part of another one: Ana, where Ana Silva is named."""
+    return place != other and other[0] <= place[0] and place[1] <= other[1]
+
+
+def _joined(text: str, named: Sequence[Sequence[str]]) -> bool:
     """Whether a question is about two authors alike."""
-    return bool(_BOTH.search(asked) or re.search(_JOINS.join(map(_pattern, names)), asked, re.IGNORECASE))
+    names = ("|".join(_as_word(called) for name in names for called in _called(name)) for names in named)
+    return bool(_BOTH.search(text) or re.search(_JOINS.join(f"(?:{name})" for name in names), text))
+
+
+def _folded(text: str) -> str:
+    """A text without regard to case or to how its accents are written."""
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 def _day(microseconds: int) -> date:
