@@ -97,6 +97,8 @@ class VectorSearch:
         """
         if asked.tokens is None or asked.weights is None:
             return None
+        if not windows:
+            return []
         numbers = list(dict.fromkeys(number for window in windows for number in window if number is not None))
         with self._changed:
             kept = [self._kept.get(number) for number in numbers]

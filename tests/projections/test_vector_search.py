@@ -10,7 +10,7 @@ import pytest
 
 from tallystick import Memory
 from tallystick.errors import Busy, ModelMissing, Unavailable
-from tallystick.projections import vector_search
+from tallystick.projections import token_codes, vector_search
 from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.vector_cache import VectorCache
 from tallystick.projections.vector_search import VectorSearch
@@ -44,6 +44,24 @@ class AxisEmbedder:
         """The vector of a question."""
         counts = numpy.array([text.count(axis) + 0.1 for axis in AXES], dtype=numpy.float32)
         return Embedded(counts / numpy.linalg.norm(counts))
+
+
+class WordEmbedder(AxisEmbedder):
+    """As that, with a vector for each word: that of the animal it names, or one as near to each of them."""
+
+    def __init__(self, model: str = "words", axes: tuple[str, ...] = (*AXES, "bird")) -> None:
+        super().__init__()
+        self.axes = axes
+        self.space = Space(model, "00" * 32, "11" * 32, len(axes), "mean", ("", ""), "float32")
+
+    def query(self, text: str) -> Embedded:
+        """The vectors of a question's words, each as telling as the next."""
+        words = [[float(word == axis) for axis in self.axes] for word in text.split()]
+        rows = numpy.array([row if any(row) else [1.0] * len(row) for row in words], dtype=numpy.float32)
+        tokens = rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
+        mean = tokens.mean(axis=0)
+        weights = numpy.full(len(words), 1 / len(words), dtype=numpy.float32)
+        return Embedded(mean / numpy.linalg.norm(mean), tokens, weights)
 
 
 @pytest.fixture
@@ -257,3 +275,142 @@ def test_closing_stops_the_thread(searching: Searching) -> None:
         if thread.name == "tallystick-embedding":
             thread.join(1)
             assert not thread.is_alive()
+
+
+# ---- the tokens of a question and those of a memory
+
+
+def meeting(search: VectorSearch, question: str, *window: int | None) -> float | None:
+    """How well a question meets a memory, with the turns before it."""
+    found = search.interaction(search.ask(question), [(*window, None, None)[:3]])
+    assert found is not None
+    return found[0]
+
+
+def met_by(search: VectorSearch, question: str, *window: int | None) -> float:
+    """As `meeting`, of a memory that has tokens."""
+    found = meeting(search, question, *window)
+    assert found is not None
+    return found
+
+
+def test_a_question_meets_the_memory_that_has_its_words(searching: Searching) -> None:
+    """The best token of the memory counts for each token of the question; the result is their mean."""
+    search = searching(WordEmbedder())
+    assert search.wait(PATIENCE) == 0
+    cat, dog, neither = (met_by(search, question, 1) for question in ("cat", "dog", "cat dog"))
+    assert cat > 0.9
+    assert neither == pytest.approx((cat + dog) / 2)
+    assert met_by(search, "dog", 2) == pytest.approx(cat)
+
+
+def test_turns_before_a_memory_offer_a_little_less(searching: Searching) -> None:
+    """What the turn before has counts .95 of it, the one before that .9, and the best of the three is taken."""
+    search = searching(WordEmbedder())
+    assert search.wait(PATIENCE) == 0
+    own = met_by(search, "cat", 1)
+    assert met_by(search, "cat", 2, 1) == pytest.approx(0.95 * own)
+    assert met_by(search, "cat", 2, 3, 1) == pytest.approx(0.9 * own)
+    assert met_by(search, "cat", 2, None, 1) == pytest.approx(0.9 * own)
+    assert met_by(search, "cat", 1, 2, 3) == pytest.approx(own)
+    assert met_by(search, "cat", 1, 1, 1) == pytest.approx(own)
+    assert met_by(search, "cat dog fish", 3, 2, 1) == pytest.approx((1 + 0.95 + 0.9) / 3 * own)
+
+
+def test_a_memory_without_tokens_meets_nothing(searching: Searching) -> None:
+    """None for one that has no vector yet or is unknown, whatever stands before it; the others do not suffer."""
+    embedder = WordEmbedder()
+    embedder.gate.clear()
+    search = searching(embedder)
+    asked = search.ask("cat")
+    assert search.interaction(asked, [(1, None, None), (2, 1, None)]) == [None, None]
+    embedder.gate.set()
+    assert search.wait(PATIENCE) == 0
+    own = met_by(search, "cat", 1)
+    assert search.interaction(asked, [(99, 1, None), (1, 99, 98), (2, 99, 1)]) == [
+        None, pytest.approx(own), pytest.approx(0.9 * own)
+    ]  # fmt: skip
+    assert search.interaction(asked, []) == []
+
+
+def test_a_model_without_tokens_says_nothing(searching: Searching) -> None:
+    """Where a model gives one vector for a text there is no interaction, which is not a bad one."""
+    search = searching(AxisEmbedder())
+    assert search.wait(PATIENCE) == 0
+    assert search.interaction(search.ask("cat"), [(1, None, None)]) is None
+
+
+def test_what_is_revised_is_met_by_its_new_words(memory: Memory, searching: Searching) -> None:
+    """The tokens of the old text are gone with it; while the new ones are not made there are none."""
+    embedder = WordEmbedder()
+    search = searching(embedder)
+    assert search.wait(PATIENCE) == 0
+    cat, other = met_by(search, "cat", 1), met_by(search, "cat", 2)
+    embedder.gate.clear()
+    memory.revise(memory.recall("cat").hits[0].id, text="a bird")
+    search.follow(memory._opened.views.current(RECALL))
+    assert meeting(search, "cat", 1) is None
+    embedder.gate.set()
+    follow(search, memory)
+    assert met_by(search, "bird", 1) == pytest.approx(cat)
+    assert met_by(search, "cat", 1) == pytest.approx(other)
+
+
+def test_what_is_forgotten_offers_nothing(memory: Memory, searching: Searching) -> None:
+    """Neither as a memory nor as the turn before one; restored, it does again."""
+    search = searching(WordEmbedder())
+    assert search.wait(PATIENCE) == 0
+    before, alone = met_by(search, "cat", 2, 1), met_by(search, "cat", 2)
+    cat = memory.recall("cat").hits[0].id
+    memory.forget(cat)
+    follow(search, memory)
+    assert meeting(search, "cat", 1) is None
+    assert met_by(search, "cat", 2, 1) == pytest.approx(alone) != before
+    memory.restore(cat)
+    follow(search, memory)
+    assert met_by(search, "cat", 2, 1) == pytest.approx(before)
+
+
+def test_tokens_of_another_model_are_not_met(memory: Memory, searching: Searching) -> None:
+    """Two models of different dimensions over one file: each meets its own tokens, also after a rebuild."""
+    first, second = (
+        searching(WordEmbedder()),
+        searching(WordEmbedder("wider", ("bird", "fish", "dog", "cat", "x", "y"))),
+    )
+    assert first.wait(PATIENCE) == second.wait(PATIENCE) == 0
+    pooled = searching(AxisEmbedder())
+    assert pooled.wait(PATIENCE) == 0
+    again = searching(WordEmbedder())
+    assert again.wait(0) == 0
+    memory.rebuild()
+    for search in (first, second, again):
+        follow(search, memory)
+        assert met_by(search, "cat", 1) > 0.8 > met_by(search, "cat", 2)
+
+
+def test_many_can_ask_while_words_are_embedded(
+    memory: Memory, searching: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that ask at once, with no room to keep tokens, get what each alone would get."""
+    monkeypatch.setattr(token_codes, "KEPT_BYTES", 8)
+    search = searching(WordEmbedder())
+    assert search.wait(PATIENCE) == 0
+    alone = {number: met_by(search, "cat dog", number, number % 3 + 1) for number in (1, 2, 3)}
+    wrong: list[object] = []
+
+    def ask() -> None:
+        for _ in range(50):
+            windows = [(number, number % 3 + 1, None) for number in (1, 2, 3)]
+            found = search.interaction(search.ask("cat dog"), windows)
+            if found != [pytest.approx(alone[number]) for number in (1, 2, 3)]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(10):
+        memory.store(f"another cat and dog {number}")
+        search.follow(memory._opened.views.current(RECALL))
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not wrong
