@@ -10,6 +10,9 @@ from .vector import document_of
 
 ASKS, TELLS_A_TIME, TELLS_A_NUMBER = 1, 2, 4
 
+SHORT = 2000
+"""Characters of a document whose tokens are kept: 1,024 of a mebibyte each would be gigabytes."""
+
 _QUESTION_MARKS = ("?", "？", "؟")
 _TIMES = (
     "yesterday today tomorrow tonight ago last next week weekend month year day morning afternoon evening night since "
@@ -20,9 +23,13 @@ _NUMBERS = "one two three four five six seven eight nine ten eleven twelve dozen
 _YEARS = range(1900, 2100)
 
 
-@lru_cache(1024)
 def words_of(document: str) -> tuple[str, ...]:
-    """The tokens of a document; kept for a while, since several views ask for those of one page."""
+    """The tokens of a document; those of a short one kept for a while, since several views ask for those of a page."""
+    return _kept(document) if len(document) <= SHORT else tuple(tokens(document))
+
+
+@lru_cache(1024)
+def _kept(document: str) -> tuple[str, ...]:
     return tuple(tokens(document))
 
 

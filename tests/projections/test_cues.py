@@ -3,7 +3,7 @@
 import pytest
 
 from tallystick import Memory
-from tallystick.projections.cues import ASKS, TELLS_A_NUMBER, TELLS_A_TIME, cues_of
+from tallystick.projections.cues import ASKS, SHORT, TELLS_A_NUMBER, TELLS_A_TIME, cues_of, words_of
 
 CUES = {
     "Shall we go?": ASKS,
@@ -47,3 +47,11 @@ def test_different_words_are_counted(memory: Memory) -> None:
     """Each word once, however it is written, the author's name too; function words not at all."""
     assert cues_of(memory.get(memory.store("The dogs saw the dog and a cat").id))[0] == 3
     assert cues_of(memory.get(memory.store("The dogs hear the dog and a cat", author="Ana").id))[0] == 4
+
+
+def test_only_short_documents_are_remembered() -> None:
+    """The tokens of a document that several views ask for are made once; those of long ones are not held on to."""
+    assert words_of("Ana: hello there") is words_of("Ana: hello there")
+    long = "Lisbon " * SHORT
+    assert words_of(long) == words_of(long)
+    assert words_of(long) is not words_of(long)
