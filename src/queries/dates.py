@@ -8,7 +8,7 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from datetime import MAXYEAR, MINYEAR, date
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
 MONTH, DAY, YEAR = 2.0, 3.0, 1.0
@@ -100,8 +100,10 @@ class Span(NamedTuple):
 def dates_in(question: str, today: date) -> tuple[Named | Span, ...]:
     """The dates that a question names, on whatever day it is asked: the first 16. Never raises."""
     text = question.lower()
-    found = chain.from_iterable((*_named(text, each), *_told_from(text, today, each)) for each in LANGUAGES)
-    return tuple(islice(dict.fromkeys(found), MOST))
+    found: dict[Named | Span, None] = {}
+    for language in LANGUAGES:
+        found |= dict.fromkeys(chain(_named(text, language), _told_from(text, today, language)))
+    return tuple(found)[:MOST]
 
 
 def nearness(dates: Sequence[Named | Span], at: date) -> float:

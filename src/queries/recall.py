@@ -15,7 +15,7 @@ from ..projections.condition import Condition
 from ..projections.record import Record
 from ..projections.tokens import query_tokens
 from ..projections.views import RECALL, Views
-from . import stages
+from . import dates, stages
 from .filters import Filters
 from .lookup import hydrate
 from .pool import Candidate, around, before, candidates
@@ -155,8 +155,8 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
 
 def fingerprint(search: Search | None, without: Collection[str] = ()) -> str:
     """Twelve hexadecimal digits that change with anything that could change an order."""
-    constants = {name: value for name, value in vars(stages).items() if name.isupper()}
-    parts = (sorted(constants.items()), WHOLE, SIDE, WITH_AROUND, keyword.WEIGHTS, sorted(without))
+    constants = [[pair for pair in sorted(vars(module).items()) if pair[0].isupper()] for module in (stages, dates)]
+    parts = (constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK, keyword.WEIGHTS, sorted(without))
     space = search.space if search else "none"
     return hashlib.blake2b(repr((parts, space)).encode(), digest_size=6).hexdigest()
 
@@ -255,7 +255,7 @@ def _scored(pool: list[Candidate], found: Found, question: Question) -> dict[str
         columns[name] = nothing if name in question.without else [round(score * STEPS) for score in scores()]
 
     dense, lexical = _columns([each.number for each in pool], found)
-    late = found.interaction is not None and "interaction" not in question.without
+    late = "interaction" not in question.without and any(score is not None for score in found.interaction or ())
     by_meaning = stages.DENSE if late else stages.DENSE_ALONE
     by_words = stages.LEXICAL if late else stages.LEXICAL_BESIDE if found.dense else 1.0
     stage("interaction", lambda: [stages.INTERACTION * z for z in _standardised_where_known(found.interaction, pool)])

@@ -1,6 +1,8 @@
 """What a text shows at a glance: how much it says, whether it asks, whether it tells a time or a number."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tallystick import Memory
 from tallystick.projections.cues import ASKS, SHORT, TELLS_A_NUMBER, TELLS_A_TIME, cues_of, words_of
@@ -47,6 +49,13 @@ def test_different_words_are_counted(memory: Memory) -> None:
     """Each word once, however it is written, the author's name too; function words not at all."""
     assert cues_of(memory.get(memory.store("The dogs saw the dog and a cat").id))[0] == 3
     assert cues_of(memory.get(memory.store("The dogs hear the dog and a cat", author="Ana").id))[0] == 4
+
+
+@settings(max_examples=50)
+@given(text=st.text(st.characters(categories=["Nd", "Nl", "No"]), min_size=4, max_size=4))
+def test_any_digits_are_no_error(memory: Memory, text: str) -> None:
+    """What cannot be folded could neither be read nor followed by anything else."""
+    assert cues_of(memory.get(memory.store(f"Room {text}").id))[0] >= 1
 
 
 def test_only_short_documents_are_remembered() -> None:

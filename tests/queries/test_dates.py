@@ -12,7 +12,7 @@ from tallystick.queries.dates import DAY, FADES_DAYS, MONTH, MOST, NEAR_DAYS, YE
 
 TODAY = date(2024, 5, 15)  # a Wednesday
 
-NAMED = {
+NAMED: dict[str, list[tuple[int | None, int | None, int | None]]] = {
     # all of a date, in each order
     "What happened on 2023-05-07?": [(2023, 5, 7)],
     "since 2023-05-07T10:00:00Z": [(2023, 5, 7)],

@@ -1,5 +1,6 @@
 """Recall: the best memories of the namespaces asked and of no others, in an order that can be explained."""
 
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 from tallystick import Memory
 from tallystick.commands.fields import check_namespace
 from tallystick.errors import LogDamaged, Refused, ViewsDamaged
+from tallystick.projections import embedding
+from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.views import RECALL
 from tallystick.queries.pool import Candidate
-from tallystick.queries.recall import Found, Question, Ranked, fingerprint, rank, recall
+from tallystick.queries.recall import RELEVANT, Found, Question, Ranked, fingerprint, rank, recall
 from tallystick.queries.stages import STAGES, STEPS
 
 Scores = dict[int, float]
@@ -233,6 +237,239 @@ def test_a_limit_that_is_none_is_refused(memory: Memory, limit: Any) -> None:
     """At least one memory must be asked for."""
     with pytest.raises(Refused, match="limit"):
         memory.recall("office", limit=limit)
+
+
+# ---- stages that are left out
+
+LEFT_OUT = [stage for stage in STAGES if stage != "fused"]
+
+
+def various(memory: Memory) -> None:
+    """Memories of which every stage that needs no model has something to say."""
+    for number, text in enumerate(("Where is the office?", "It is in Lisbon since 7 May 2023", "One of three offices")):
+        memory.store(
+            text, author=("Ana", "Ben")[number % 2], thread="t", occurred_at=f"2023-05-0{6 + number}T00:00:00Z"
+        )
+    memory.store("No office in Porto", author="Ana", importance=0.9)
+
+
+ON_EVERYTHING = "When on 7 May 2023 did Ana have an office, and where?"
+
+
+@pytest.mark.parametrize("stage", LEFT_OUT)
+def test_a_stage_that_is_left_out_adds_nothing(memory: Memory, stage: str) -> None:
+    """And the others add what they did, but the thread, which goes by the sum of those before it. On record."""
+    various(memory)
+    every, less = memory.recall(ON_EVERYTHING), memory.recall(ON_EVERYTHING, without=[stage])
+    before, after = ({hit.id: hit.scores for hit in found} for found in (every, less))
+    assert set(before) == set(after)
+    if stage not in ("interaction", "dense"):
+        assert any(scores[stage] for scores in before.values())
+    for memory_id, scores in after.items():
+        assert not scores[stage]
+        for other in set(LEFT_OUT) - {stage, "thread"}:
+            assert scores[other] == before[memory_id][other]
+        assert scores["fused"] == sum(scores[other] or 0 for other in LEFT_OUT)
+    said = memory.why(less.receipt).recalled
+    assert said.filters["without"] == [stage]
+    assert stage not in said.stages
+    assert said.pipeline != memory.why(every.receipt).recalled.pipeline
+
+
+def test_several_stages_are_left_out_together(memory: Memory) -> None:
+    """In whatever order they are named, and none where none is: which is not on record."""
+    various(memory)
+    named = ["dates", "author", "dates"]
+    recalled = [memory.recall(ON_EVERYTHING, without=each) for each in (named, set(named), tuple(reversed(named)))]
+    said = [memory.why(each.receipt).recalled for each in recalled]
+    assert {each.pipeline for each in said} == {fingerprint(None, {"author", "dates"})}
+    assert all(each.filters["without"] == ["author", "dates"] for each in said)
+    assert "without" not in memory.why(memory.recall("office", without=()).receipt).recalled.filters
+    assert len(memory.recall("office", without=LEFT_OUT)) == 4
+
+
+@pytest.mark.parametrize("without", [["fused"], ["zebra"], ["dates", "zebra"], [""], [None], "dates", 5, None])
+def test_what_is_no_stage_to_leave_out_is_refused(memory: Memory, without: Any) -> None:
+    """Neither the sum, nor a stage that there is not, nor what is no list; and the message says what there is."""
+    memory.store("The office is in Lisbon")
+    with pytest.raises(Refused, match="without is|dates"):
+        memory.recall("office", without=without)
+
+
+@pytest.mark.parametrize(
+    "name", ["dates.MONTH", "dates.NEAR_DAYS", "stages.AUTHOR", "recall.SIDE", "recall.STEPS_BACK"]
+)
+def test_the_fingerprint_of_a_pipeline_changes_with_what_orders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every constant by which memories come to stand where they stand is in it."""
+    before = fingerprint(None)
+    monkeypatch.setattr(f"tallystick.queries.{name}", 7)
+    assert fingerprint(None) != before
+
+
+# ---- the pool
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool of a large namespace, in a small one: the best of each search, and the turns around it."""
+    for name, value in (("WHOLE", 3), ("SIDE", 1), ("WITH_AROUND", 1)):
+        monkeypatch.setattr(f"tallystick.queries.recall.{name}", value)
+
+
+def conversation(memory: Memory, **fields: Any) -> None:
+    """Five turns of a thread, of which the third is about the office."""
+    for place, text in enumerate(("Hello", "Well then", "The office is in Lisbon", "Oh", "Goodbye")):
+        memory.store(text, thread="t", place=place, tags=["even"] if place % 2 == 0 else [], **fields)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_turns_around_the_best_join_a_narrow_pool(memory: Memory) -> None:
+    """Of many memories the best by either search are scored, and the turns before and after the best of them."""
+    conversation(memory)
+    assert sorted(texts(memory, "office")) == ["Oh", "The office is in Lisbon", "Well then"]
+    assert texts(memory, "office")[0] == "The office is in Lisbon"
+    assert texts(memory, "office", limit=1) == ["The office is in Lisbon"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_turns_that_filters_leave_out_do_not_join(memory: Memory) -> None:
+    """Neither by a tag, nor because they have expired or were forgotten."""
+    conversation(memory)
+    memory.store("One more", tags=["even"])
+    assert texts(memory, "office", tags=["even"]) == ["The office is in Lisbon"]
+    before, after = (memory.search(where={"place": place}).records[0] for place in (1, 3))
+    memory.forget(before.id)
+    memory.revise(after.id, expires_at="2020-01-01T00:00:00Z")
+    assert sorted(texts(memory, "office")) == ["Hello", "The office is in Lisbon"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_turns_of_another_namespace_do_not_join(memory: Memory) -> None:
+    """Not even of a thread of the same name with the same places."""
+    memory.store("The office is in Porto", thread="t", place=2)
+    for number in range(4):
+        memory.store(f"Note {number}")
+    conversation(memory, namespace="other")
+    assert texts(memory, "office") == ["The office is in Porto"]
+    for hit in memory.recall("office", namespaces=["other"]):
+        assert hit.record.namespace == "other"
+
+
+def test_a_memory_that_no_search_found_is_no_hit(memory: Memory) -> None:
+    """However important, recent and by whom it is: without a model what has no word of the question stays out."""
+    memory.store("The office is in Lisbon", occurred_at="2001-01-01T00:00:00Z", importance=0.0)
+    memory.store("Hello there", author="Ben", importance=1.0, confidence=1.0)
+    assert texts(memory, "today: is the office open?") == ["The office is in Lisbon"]
+    assert texts(memory, "zebra") == []
+
+
+# ---- a model with token vectors
+
+
+def test_words_count_as_without_a_model_until_there_are_vectors() -> None:
+    """Where no memory of the pool has token vectors yet, the order is that of the words, with all their weight."""
+    pool, lexical = pool_of(3), {1: 3.0, 2: 1.0}
+    asked = Question("office", ("default",), 10, 0)
+    without_vectors = rank(pool, Found(lexical, {}, [None, None, None]), asked)
+    assert without_vectors.columns == rank(pool, Found(lexical, {}, None), asked).columns
+    one = rank(pool, Found(lexical, {}, [0.5, None, None]), asked)
+    assert one.columns["lexical"] != without_vectors.columns["lexical"]
+
+
+class WordEmbedder:
+    """An embedder that gives each word a vector of its own, and a text their mean."""
+
+    space = Space("words", "00" * 32, "11" * 32, 64, "mean", ("", ""), "float32")
+    runtime = "test"
+
+    def document(self, text: str) -> Embedded:
+        """The vectors of a text."""
+        words = re.findall(r"\w+", text.lower()) or [""]
+        tokens = numpy.array([numpy.random.default_rng(list(w.encode())).normal(size=64) for w in words], numpy.float32)
+        tokens /= numpy.linalg.norm(tokens, axis=1, keepdims=True)
+        mean = tokens.mean(axis=0)
+        weights = numpy.full(len(words), 1 / len(words), dtype=numpy.float32)
+        return Embedded(mean / numpy.linalg.norm(mean), tokens, weights)
+
+    query = document
+
+
+@pytest.fixture
+def meaning(monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    """A memory with a model that has token vectors."""
+    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: WordEmbedder())
+    with Memory.temporary(model="auto") as opened:
+        yield opened
+
+
+def known(memory: Memory, *texts: str, **fields: Any) -> None:
+    """Store texts, and wait for their vectors."""
+    for text in texts:
+        memory.store(text, **fields)
+    memory.embed(seconds=10)
+    assert memory.embed() == 0
+
+
+def test_what_is_relevant_is_told_from_what_is_not(meaning: Memory) -> None:
+    """A probability for each hit; where none is relevant the recall is false, and its hits can be read all the same."""
+    known(meaning, "The office is in Lisbon", "Ana has a dog")
+    found = meaning.recall("office in Lisbon")
+    assert found
+    assert not found.nothing_relevant
+    assert [hit.text for hit in found] == ["The office is in Lisbon", "Ana has a dog"]
+    relevant, irrelevant = (hit.relevance or 0.0 for hit in found)
+    assert relevant > 0.9
+    assert irrelevant < RELEVANT
+    nothing = meaning.recall("zebra crossing tomorrow")
+    assert nothing.nothing_relevant
+    assert not nothing
+    assert len(nothing) == len(list(nothing)) == 2
+    assert meaning.recall("anything", namespaces=["empty"]).nothing_relevant
+
+
+def test_relevance_is_that_of_the_memory_and_what_it_follows(meaning: Memory) -> None:
+    """An answer whose question was a turn before is about that too; how many others there are does not matter."""
+    known(meaning, "Where is the office in Lisbon", "Quite near", "Nothing", thread="t")
+    told = {hit.text: hit for hit in meaning.recall("office in Lisbon")}
+    assert (told["Quite near"].scores["interaction"] or 0) > (told["Nothing"].scores["interaction"] or 0)
+    alone = {hit.text: hit.relevance for hit in meaning.recall("office in Lisbon", where={"thread": "t"}, limit=3)}
+    known(meaning, *(f"Some office or other {number}" for number in range(20)))
+    assert {hit.text: hit.relevance for hit in meaning.recall("office in Lisbon", limit=30)}.items() >= alone.items()
+
+
+def test_a_question_without_words_is_answered(meaning: Memory) -> None:
+    """And one of ten thousand is; nothing of either is relevant."""
+    known(meaning, "The office is in Lisbon")
+    for question in ("", "?!", " ".join(f"word{number}" for number in range(10_000))):
+        assert meaning.recall(question).nothing_relevant
+
+
+@pytest.mark.parametrize("stage", LEFT_OUT)
+def test_stages_that_need_a_model_are_left_out_too(meaning: Memory, stage: str) -> None:
+    """The scores still add up, and relevance, which is no stage, is told as before."""
+    known(meaning, "The office is in Lisbon", "Ana has a dog", author="Ana")
+    every = {hit.id: hit.relevance for hit in meaning.recall("Where in Lisbon is the office of Ana?")}
+    less = meaning.recall("Where in Lisbon is the office of Ana?", without=[stage])
+    assert {hit.id: hit.relevance for hit in less} == every
+    for hit in less:
+        assert not hit.scores[stage]
+        assert hit.score == sum(hit.scores[other] or 0 for other in LEFT_OUT)
+
+
+def test_a_past_is_ranked_by_what_was_said_then(meaning: Memory) -> None:
+    """A text that was revised or forgotten later is met as it was, and the present is not changed by that."""
+    first = meaning.store("The office is in Lisbon")
+    second = meaning.store("Ana has a dog")
+    meaning.revise(first.id, text="The shop is in Porto")
+    meaning.forget(second.id)
+    meaning.embed(seconds=10)
+    with meaning.at(second.position) as past:
+        past.embed(seconds=10)
+        found = past.recall("office in Lisbon")
+        assert [hit.text for hit in found] == ["The office is in Lisbon", "Ana has a dog"]
+        assert found
+    assert not meaning.recall("office in Lisbon", without=["lexical"]).hits[0].text.startswith("The office")
+    assert [hit.text for hit in meaning.recall("shop in Porto")] == ["The shop is in Porto"]
 
 
 # ---- namespaces
