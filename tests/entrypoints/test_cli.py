@@ -18,7 +18,9 @@ import pytest
 from tallystick import Memory
 from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
+from tallystick.projections import embedding
 
+from ..queries.test_recall import WordEmbedder
 from .commands import COMMANDS
 from .conftest import Tally
 
@@ -205,6 +207,47 @@ def test_recall_shows_hits_and_receipt(store: Tally) -> None:
     assert re.search(rf"^1  {identifier[:12]}  2025-03-01 12:30  Use WAL mode for concurrent readers$", found.out, re.M)
     assert re.search(r"^receipt +[0-9a-f]{32}$", found.out, re.M)
     assert re.search(r"^degraded +no embedding model", found.out, re.M)
+
+
+def test_recall_leaves_stages_out(store: Tally) -> None:
+    """--without leaves a stage out, and can be repeated; one that is none is refused, naming those there are."""
+    stored(store, "apples", "--author", "Ana", "--occurred-at", "2025-03-01T12:30:00Z")
+    asked = ("recall", "Which apples of Ana in March 2025?", "--json")
+    every, less = (
+        store(*asked, *without).document["hits"][0]["scores"]
+        for without in ((), ("--without", "dates", "--without", "author"))
+    )
+    assert every["dates"] > 0 < every["author"]
+    assert less["dates"] == less["author"] == 0
+    for stage in ("fused", "zebra"):
+        refused = store("recall", "apples", "--without", stage)
+        assert refused.code == 1
+        assert f"{stage} is no stage" in refused.err
+        assert "dates" in refused.err
+
+
+def test_recall_shows_how_relevant_each_hit_is(store: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a model that tells, a share of a hundred for each hit; where none is relevant that is said, and is found.
+
+    Without one there is no such column.
+    """
+    stored(store, "red apples")
+    stored(store, "green pears")
+    assert "relevant" not in store("recall", "red apples").out
+    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: WordEmbedder())
+    found = store("recall", "red apples")
+    assert re.search(r"^# +relevant +id ", found.out, re.M)
+    assert re.search(r"^1 +(9\d|100) %  [0-9a-f]{12} .* red apples$", found.out, re.M)
+    assert re.search(r"^2 +[0-7] %  [0-9a-f]{12} .* green pears$", found.out, re.M)
+    assert "Nothing here" not in found.out
+    nothing = store("recall", "zebra crossing")
+    assert nothing.code == 0
+    assert "Nothing here seems to be about that." in nothing.out
+    assert "red apples" in nothing.out
+    document = store("recall", "zebra crossing", "--json").document
+    assert document["nothing_relevant"] is True
+    assert all(0 <= hit["relevance"] < 0.08 for hit in document["hits"])
+    assert len(document["hits"]) == 2
 
 
 def test_recall_that_finds_nothing_says_so(store: Tally) -> None:
