@@ -120,14 +120,15 @@ def _number(cursor: Any, table: str, column: str, name: str) -> int:
 
 
 def _everything(installation: Installation) -> list[tuple[str, list[tuple[Any, ...]]]]:
-    """The tables of a store that is only read, where they can be read; what is not there is made again."""
+    """The tables of a store that is only read, of one moment, where they can be read; else all is made again."""
     source = installation.path / FILE
     if not source.exists():
         return []
     assert installation.keys is not None
     datastore = Datastore(File(source, ViewsDamaged, installation.keys.views, read_only=True))
     try:
-        return [(table, datastore.rows(f"SELECT * FROM {table}")) for table in _TABLES]
+        with datastore.transaction(commit=False) as cursor:
+            return [(table, cursor.execute(f"SELECT * FROM {table}").fetchall()) for table in _TABLES]
     except (ViewsDamaged, Unavailable):
         return []
     finally:

@@ -9,6 +9,7 @@ import pytest
 from tallystick import Memory
 from tallystick.errors import KeysMissing, ViewsDamaged
 from tallystick.events.installation import Installation
+from tallystick.projections import vector_cache
 from tallystick.projections.vector_cache import FILE, SCAN_FROM, Key, Made, VectorCache
 
 STREAM, DOCUMENT = bytes(16), bytes(range(16))
@@ -153,6 +154,34 @@ def test_a_store_that_is_only_read_has_its_vectors(store: Path) -> None:
     cache.close()
     installation.abandon()
     assert (store / FILE).read_bytes() == before
+
+
+def test_what_is_taken_over_is_of_one_moment(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that comes into use while a store is opened to be read does not lend its vectors to another one."""
+    written = Installation.open(store, store.parent / "keys")
+    writer = VectorCache(written)
+    writer.put("space", (STREAM, DOCUMENT), made(b"vector"))
+
+    first, *others = vector_cache._TABLES
+
+    def tables() -> Iterator[str]:
+        yield first
+        writer.put("their model", (STREAM, DOCUMENT), made(b"theirs"))
+        yield from others
+
+    installation = Installation.read(store, store.parent / "keys", None)
+    installation.derived = store.parent / "derived"
+    installation.derived.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(vector_cache, "_TABLES", tables())
+        cache = VectorCache(installation)
+    cache.put("my model", (STREAM, b"other"), made(b"mine"))
+    assert vectors(cache, "space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): b"vector"}
+    assert vectors(cache, "my model", {(STREAM, DOCUMENT), (STREAM, b"other")}) == {(STREAM, b"other"): b"mine"}
+    for each in (cache, writer):
+        each.close()
+    for each_installation in (installation, written):
+        each_installation.abandon()
 
 
 def test_the_codes_of_tokens_are_found_by_number(installation: Installation) -> None:
