@@ -16,7 +16,7 @@ def instant(value: datetime | str | None, field: str) -> int | None:
         return None
     try:
         written = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if written.tzinfo is None:
+        if written.utcoffset() is None:
             _refuse_naive(written, field)
         return (written.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, AttributeError, TypeError, OverflowError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +28,11 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS tokens (number INTEGER PRIMARY KEY, codes BLOB NOT NULL) STRICT",
 )
 _TABLES = ("space", "runtime", "made", "vector", "tokens")
+_VALUES = (
+    "SELECT space, value, 4 * coalesce(length(codes), 0) FROM made JOIN vector USING (number) "
+    "LEFT JOIN tokens USING (number)"
+)
+"""Each vector, and how many bytes float16 would need for its tokens' values."""
 _FIND = "SELECT stream, input, number, value FROM made JOIN vector USING (number) WHERE space = ?"
 
 
@@ -100,6 +107,14 @@ class VectorCache:
         """Check the authentication code of every page. Raises ViewsDamaged."""
         check_pages(self._datastore)
 
+    def check_values(self) -> None:
+        """Check that each value can be a vector as long as others of its space, and codes fit. Raises ViewsDamaged."""
+        lengths: dict[int, int] = {}
+        for space, value, codes in self._datastore.rows(_VALUES):
+            length = lengths.setdefault(space, len(value))
+            if len(value) != length or not _can_be_vector(value) or codes % length:
+                raise ViewsDamaged(f"{FILE} is damaged: it holds what is no vector. {ViewsDamaged.remedy}")
+
     def close(self) -> None:
         """Close the file."""
         self._datastore.close()
@@ -149,12 +164,20 @@ def kept(vectors: Datastore) -> tuple[set[Key], int]:
     return set(vectors.rows("SELECT stream, input FROM made")), spaces
 
 
+def _can_be_vector(value: bytes) -> bool:
+    if len(value) % 2:
+        return False
+    numbers = struct.unpack(f"<{len(value) // 2}e", value)
+    return any(numbers) and all(map(math.isfinite, numbers))
+
+
 def discard_damaged(installation: Installation) -> bool:
     """Delete vectors.db where it can't be read, whole: it is made again. Says whether it was."""
     try:
         cache = VectorCache(installation)
         try:
             cache.check_pages()
+            cache.check_values()
         finally:
             cache.close()
     except ViewsDamaged:

@@ -9,13 +9,13 @@ from threading import Condition, Thread
 import numpy
 from numpy.typing import NDArray
 
-from ..errors import TallystickError
+from ..errors import TallystickError, ViewsDamaged
 from ..events.log import Log
 from .embedding import Embedded, Embedder
 from .record import fold
 from .token_codes import NOTHING, KeptCodes, coded, met
 from .vector import Wanted, changed_after, document_of, input_hash
-from .vector_cache import Kept, Key, Made, VectorCache
+from .vector_cache import FILE, Kept, Key, Made, VectorCache
 from .vector_index import NumpyIndex, VectorIndex
 from .views import Views
 
@@ -37,7 +37,7 @@ class VectorSearch:
         self.model = embedder.space.model
         self._log = log
         self._index: VectorIndex = NumpyIndex(embedder.space.dimensions)
-        self._codes = KeptCodes(cache.tokens)
+        self._codes = KeptCodes(self._read_codes)
         self._kept: dict[int, int] = {}  # the number in the cache of each memory's vector
         self._views: Path | None = None
         self._position = 0
@@ -138,11 +138,31 @@ class VectorSearch:
             self._backlog[wanted.number] = wanted
 
     def _load(self, made: Mapping[int, Kept]) -> None:
-        """Put vectors that were made before into the index, all at once."""
-        if made:
-            rows = numpy.frombuffer(b"".join(kept.vector for kept in made.values()), dtype="<f2")
-            self._index.add_many(list(made), rows.reshape(len(made), -1))
+        """Put vectors that were made before into the index, all at once. Raises ViewsDamaged where one is none."""
+        vectors = [kept.vector for kept in made.values()]
+        if vectors:
+            self._require_length(2 * self._embedder.space.dimensions, {*map(len, vectors)}, "a vector")
+            rows = numpy.frombuffer(b"".join(vectors), dtype="<f2")
+            try:
+                self._index.add_many(list(made), rows.reshape(len(made), -1))
+            except ValueError as error:
+                raise self._damaged(str(error)) from error
             self._kept |= {number: kept.number for number, kept in made.items()}
+
+    def _read_codes(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        found = self._cache.tokens(numbers)
+        dimensions = self._embedder.space.dimensions
+        self._require_length(0, {2 * len(codes) % dimensions for codes in found.values()}, "tokens' codes")
+        return found
+
+    def _require_length(self, length: int, found: set[int], what: str) -> None:
+        if found - {length}:
+            raise self._damaged(f"{what} of another length")
+
+    def _damaged(self, what: str) -> ViewsDamaged:
+        """That the cache holds what no model has made; all of it is looked at again by the next recall."""
+        self._views = None
+        return ViewsDamaged(f"{FILE} is damaged: it holds {what}. {ViewsDamaged.remedy}")
 
     def _start(self) -> None:
         if self._worker is None or not self._worker.is_alive():

@@ -186,7 +186,7 @@ def _ask(search: Search | None, views: Views, question: Question) -> tuple[Embed
 def _rank(cursor: Any, search: Search | None, asked: Embedded | None, question: Question) -> Ranked:
     condition = question.filters.of_current(question.now)
     allowed = memories.recallable(cursor, question.namespaces, condition)
-    limit = len(allowed) if len(allowed) <= WHOLE else SIDE
+    limit = len(allowed) if len(allowed) <= WHOLE else max(SIDE, question.limit)
     lexical = _lexical(cursor, question, condition, limit)
     dense = {} if search is None or asked is None else _stepped(search.nearest(asked, allowed, limit))
     numbers = {*lexical, *dense} if len(allowed) <= WHOLE else _best(cursor, lexical, dense, {*allowed})
