@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ..events.canonical import decode_body, encode_body
-from ..events.claims import Claim, Holder, command_tag, held_tags, renamed_tag, settle
+from ..events.claims import Claim, Holder, command_tag, held_tags, renamed_tag
 from ..events.envelope import stream_of
 from ..events.kinds import (
     Event,
@@ -23,8 +23,8 @@ from ..events.kinds import (
     body_of,
     event_from,
 )
-from ..events.log import Append, Log
-from ..events.mapper import LoggedEvent
+from ..events.log import Log
+from ..events.mapper import Draft, LoggedEvent
 from ..events.portable import told
 from ..events.salvage import OldLog, Remains
 from ..projections.aliases import after
@@ -61,7 +61,7 @@ def carry(session: Session, old: Sequence[OldLog], remains: Sequence[Remains], r
     new = session.installation.logs
     carrier = _Carrier(new, remains)
     for log, source, left in zip(new, old, remains, strict=True):
-        log.append(Append((_recovered(session, log, left, reason),)))
+        _append(session, log, [_recovered(session, log, left, reason)])
         for batch in _batches(source.events(left)):
             carrier.append(session, log, batch)
     withheld = _withhold(session, carrier, old[0], remains[0])
@@ -74,7 +74,7 @@ def carry(session: Session, old: Sequence[OldLog], remains: Sequence[Remains], r
     )
 
 
-def _recovered(session: Session, log: Log, left: Remains, reason: str) -> Any:
+def _recovered(session: Session, log: Log, left: Remains, reason: str) -> Draft:
     stream, nonce = log.new_stream()
     event = session.event(
         Recovered,
@@ -216,16 +216,19 @@ def _withhold(session: Session, carrier: _Carrier, old: OldLog, left: Remains) -
         log.following(r.stream, session.event(Forgotten, reason=WITHHELD, parents=(r.leaf,)), r.revision + 1)
         for r in withheld
     ]
-    if drafts:
-        log.append(Append(tuple(drafts)))
+    _append(session, log, drafts)
     tags = [*carrier.commands.items()]
     tags += [(renamed_tag(session.index_key, name), holder) for name, holder in carrier.renames.items()]
     for record in (current[s] for s in kept):
         holder = Holder(record.stream, record.text_position)
         tags += [(tag, holder) for tag in carrier.tags(session, record)]
     claims = [(Claim(tag, 0), holder) for tag, holder in tags]
-    session.installation.commits.run(lambda cursor: settle(cursor, (), claims))
+    session.installation.commits.run(lambda cursor: log.hold(cursor, claims))
     return tuple(record.id for record in withheld)
+
+
+def _append(session: Session, log: Log, drafts: Sequence[Draft]) -> None:
+    session.installation.commits.run(lambda cursor: [log.append_within(cursor, draft) for draft in drafts])
 
 
 class _Doubt:
@@ -234,13 +237,16 @@ class _Doubt:
     def __init__(self, session: Session, carrier: _Carrier, old: OldLog, left: Remains) -> None:
         self._tags = partial(carrier.tags, session)
         self._holders = {tag: carrier.positions.get(position) for tag, position in old.claims().items()}
+        self._whole = left.whole
         self._hurt = {lost.stream for lost in left.lost}
         unknown = [lost.position for lost in left.lost if lost.stream is None and lost.position < left.end]
         self._hole = max(unknown, default=0)
         self._last = {stream: position for position, stream in carrier.positions.items()}
 
     def about(self, stream: bytes, record: Record) -> bool:
-        """A memory is current for sure where none of its events is lost, and it still held what it claims."""
+        """A memory is current for sure where no event is lost; or none of its own, and it still held what it claims."""
+        if self._whole:
+            return False
         tags = self._tags(record)
         if stream in self._hurt or any(self._holders.get(tag) != stream for tag in tags):
             return True

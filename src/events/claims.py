@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..errors import Claimed, RevisionConflict
+from .claim_seal import Changed
 from .driver import rows_in
 from .kinds import Stored
 
@@ -102,12 +103,14 @@ def holders_of(cursor: Any, tags: Sequence[bytes]) -> dict[bytes, Holder]:
     return {tag: Holder(stream, place) for tag, stream, place in rows_in(cursor, held, tags)}
 
 
-def settle(cursor: Any, releases: Sequence[Release], claims: Sequence[tuple[Claim, Holder]]) -> None:
+def settle(cursor: Any, releases: Sequence[Release], claims: Sequence[tuple[Claim, Holder]]) -> Changed:
     """Give up the tags that are held by who gives them up; then take those claimed, each for the holder beside it.
 
-    Raises Claimed where somebody else than expected holds one.
+    Returns the rows there were of these tags and those there are now. Raises Claimed where somebody else than expected
+    holds one.
     """
     held = holders_of(cursor, [given.tag for given in releases] + [claim.tag for claim, _ in claims])
+    before = [(tag, holder.place) for tag, holder in held.items()]
     for given in releases:
         if given.tag in held and held[given.tag].stream == given.holder:
             del held[given.tag]
@@ -120,6 +123,7 @@ def settle(cursor: Any, releases: Sequence[Release], claims: Sequence[tuple[Clai
     cursor.executemany(
         "INSERT OR REPLACE INTO claim VALUES (?, ?)", [(claim.tag, holder.place) for claim, holder in claims]
     )
+    return Changed(before, ((tag, holder.place) for tag, holder in held.items()))
 
 
 def moved(cursor: Any, moves: Sequence[Move]) -> tuple[list[Release], list[tuple[Claim, Holder]]]:

@@ -105,6 +105,11 @@ class EntryReader:
                 tip = Tip(tip.frontier.append(entry.leaf), entry.header.time)
                 yield entry, tip
 
+    def refuse_bad(self, c: Any, stop: int) -> None:
+        """Raise LogDamaged at the first position before `stop` that does not verify, its signature included."""
+        for _ in self.walk(c, START, stop):
+            pass
+
     def _page(self, c: Any, first: int, limit: int, *, signed: bool) -> list[Entry]:
         """The entries from `first` on, up to one that is bad in itself; raises where that is the first.
 

@@ -28,7 +28,7 @@ from .mapper import Draft
 from .mark import NOTHING, Mark, Marked
 from .merkle import Frontier
 from .recorder import LogRecorder
-from .schema import SCHEMA
+from .schema import SCHEMA, intruders
 from .signing import admit_public_key, key_id, verify
 
 FORMAT = 1
@@ -175,10 +175,15 @@ class Installation:
     def _log(self, number: int, name: str, opening: Opening) -> Log:
         with self.datastore.transaction(commit=False) as cursor:
             identity, created = _identity(cursor, number, name, opening.root)
+        if created.store != opening.store:
+            raise LogDamaged(
+                f"{FILE} says that it is the store {opening.store.hex()}, and its first entry that it is "
+                f"{created.store.hex()}. {LogDamaged.remedy}"
+            )
         if opening.keys is not None:
             _refuse_other_keys(opening.keys, identity, created)
         signer = opening.keys.writer if opening.keys is not None and self.signs else None
-        return Log(self.datastore, identity, self.commits, signer, opening.keys.kek if opening.keys else None)
+        return Log(self.datastore, identity, self.commits, signer, opening.keys)
 
     def _verify_at_open(self, found_as: list[int] | None) -> None:
         """Trust the log up to the mark where nobody can have changed it since; else read and check it all."""
@@ -195,8 +200,17 @@ class Installation:
     def _verify_to(self, marked: Marked, found_as: list[int] | None, *, shared: bool = False) -> None:
         trusted = shared or (found_as is not None and marked.closed.get("log") == found_as)
         self.hold_against(marked, trusted=trusted)
+        if not trusted:
+            self._check_what_acts()
         self.checked = "new" if trusted else "structure"
         self.unmarked = not marked.frontiers and any(log.tip.size > 1 for log in self.logs)
+
+    def _check_what_acts(self) -> None:
+        """Raise LogDamaged where the next append could be decided, or changed, by what is not ours."""
+        with self.datastore.transaction(commit=False) as cursor:
+            if found := intruders(cursor):
+                raise LogDamaged(f"{FILE} is damaged: {found[0]}. {LogDamaged.remedy}")
+            self.memory.check_claims(cursor)
 
     def hold_against(self, marked: Marked, *, trusted: bool) -> None:
         """Verify the logs to their ends: in full what is past the mark, by structure what is before, unless `trusted`.
@@ -261,6 +275,7 @@ class Installation:
         with self.datastore.transaction(commit=False) as cursor:
             size = log.size(cursor)
             if frontier is not None and size < frontier.size:
+                log.refuse_bad(cursor, size)
                 raise _behind(log, size, frontier.size)
             if trusted and frontier is not None and frontier.size:
                 last = log.at(cursor, frontier.size - 1)
@@ -384,9 +399,14 @@ def stamp(path: Path) -> list[int] | None:
 
 def _walk_to_mark(cursor: Any, log: LogRecorder, frontier: Frontier | None) -> Tip:
     tip, marked = START, frontier.size if frontier else 0
-    for _, tip in log.walk(cursor, tip, marked, signed=False):
-        pass
+    try:
+        for _, tip in log.walk(cursor, tip, marked, signed=False):
+            pass
+    except LogDamaged:
+        log.refuse_bad(cursor, marked)  # what was forged to fit is the first bad one, and not what it was put before
+        raise
     if frontier is not None and tip.frontier.root() != frontier.root():
+        log.refuse_bad(cursor, marked)
         raise LogBehindMark(
             f"The {log.identity.name} log is not the one this installation verified before: its first {marked} "
             f"entries have another root. {LogDamaged.remedy}",
@@ -505,7 +525,7 @@ def write_store(path: Path, store: bytes, keys: Keys) -> None:
             event = _log_created(store, name, keys)
             nonce = event.nonce or b""
             identity = Identity(name, number, origin_of(keys.root.public, name, nonce), keys.writer.public)
-            log = Log(datastore, identity, commits, keys.writer, keys.kek)
+            log = Log(datastore, identity, commits, keys.writer, keys)
             log.begin(cursor, Draft(stream_of(log.origin, nonce), 0, event))
 
     try:
@@ -551,8 +571,9 @@ def _first(cursor: Any, number: int, name: str) -> tuple[bytes, LogCreated]:
         if read_entry(row[0]).payload_hash != payload_hash(row[1]):
             raise NotCanonical("its payload is not the one that was signed")
         created = event_from(LogCreated.KIND, LogCreated.SCHEMA, decode_body(row[1]))
-    except (NotCanonical, TypeError) as error:
-        raise LogDamaged(f"{name} log, position 0: {error}. {LogDamaged.remedy}", log=name, position=0) from error
+    except (NotCanonical, TypeError, LogDamaged) as error:
+        what = str(error).partition("\n")[0]
+        raise LogDamaged(f"{name} log, position 0: {what}. {LogDamaged.remedy}", log=name, position=0) from error
     assert isinstance(created, LogCreated)
     return row[0], created
 

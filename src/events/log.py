@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from eventsourcing.persistence import IntegrityError
 
 from ..errors import KeysMissing, LogDamaged, NotFound, RevisionConflict
+from .claim_seal import Changed, ClaimSeal
 from .claims import PLACES, Claim, Holder, Move, Release, holders_of, moved, require_free, settle
 from .commit import GroupCommit
 from .driver import Datastore
 from .entries import START, Entry, Identity, Tip
 from .envelope import CLEAR, stream_of
+from .keys import Keys
 from .kinds import Event
 from .mapper import NEXT, Draft, EventMapper, LoggedEvent, SealedEvent
 from .merkle import leaf_hash
@@ -22,6 +24,8 @@ from .signing import Signer
 from .vault import DataKey, FindKey, Vault
 
 PAGE = 500
+CLAIMING = "memory"
+"""The log whose streams hold claims."""
 
 
 class Append(NamedTuple):
@@ -46,7 +50,10 @@ class Appended(NamedTuple):
 
 
 class Log:
-    """One log of this installation. Events come out only after they were verified."""
+    """One log of this installation. Events come out only after they were verified.
+
+    `keys` open its payloads and seal its claims.
+    """
 
     def __init__(
         self,
@@ -54,14 +61,18 @@ class Log:
         identity: Identity,
         commits: GroupCommit,
         signer: Signer | None,
-        kek: bytes | None,
+        keys: Keys | None,
     ) -> None:
         self.name = identity.name
         self.origin = identity.origin
         self.recorder = LogRecorder(datastore, identity, commits, signer)
         self._datastore = datastore
         self._commits = commits
-        self._vault = None if kek is None else Vault(datastore, kek, identity.name, identity.number, identity.origin)
+        self._vault: Vault | None = None
+        self._seal: ClaimSeal | None = None
+        if keys is not None:
+            self._vault = Vault(datastore, keys.kek, identity.name, identity.number, identity.origin)
+            self._seal = ClaimSeal(keys.index) if identity.name == CLAIMING else None
         self._mapper = EventMapper(identity.name, identity.origin, self._data_key)
 
     @property
@@ -111,13 +122,23 @@ class Log:
     def begin(self, cursor: Any, created: Draft) -> None:
         """Append the first event of the log, in the transaction that makes its store."""
         self.recorder.insert_within(cursor, [self._mapper.to_stored_event(created)])
+        self.hold(cursor, ())
 
     def append_within(self, cursor: Any, draft: Draft) -> tuple[int, bytes]:
-        """Append a draft inside a transaction of the group commit. Returns where it stands, and its leaf hash."""
+        """Append a draft to a log that is being made, inside a transaction. Returns where it stands, its leaf hash.
+
+        What it claims is nobody's before `hold` has said who holds what.
+        """
         position = self.recorder.insert_within(cursor, [self._mapper.to_stored_event(draft)])[0]
         place = self.recorder.identity.number * PLACES + position
         entry = cursor.execute("SELECT entry FROM entry WHERE place = ?", (place,)).fetchone()[0]
         return position, leaf_hash(entry)
+
+    def hold(self, cursor: Any, claims: Sequence[tuple[Claim, Holder]]) -> None:
+        """Let streams of a log that is being made hold what they claim, once, after its last event."""
+        settle(cursor, (), claims)
+        if self._seal is not None:
+            self._seal.renew(cursor, *self._end(cursor))
 
     def _forget_new_keys(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
@@ -136,8 +157,9 @@ class Log:
         holders = [Holder(request.drafts[c.draft].stream, base + positions[c.draft]) for c in request.claims]
         given_up, taken = moved(cursor, request.moves)
         releases, claims = [*request.releases, *given_up], [*zip(request.claims, holders, strict=True), *taken]
-        if releases or claims:
-            settle(cursor, releases, claims)
+        changed = settle(cursor, releases, claims) if releases or claims else Changed((), ())
+        if self._seal is not None and sealed:
+            self._seal.move(cursor, positions[0], (positions[-1], sealed[-1].id), changed)
         return positions
 
     def _index_damaged(self, error: BaseException) -> BaseException:
@@ -152,6 +174,17 @@ class Log:
         )
 
     # ---- reading
+
+    def check_claims(self, cursor: Any) -> None:
+        """Raise LogDamaged where the claims are not those that were sealed with the last event of the log."""
+        if self._seal is not None:
+            self._seal.check(cursor, *self._end(cursor))
+
+    def _end(self, cursor: Any) -> tuple[int, bytes]:
+        """The position and the id of the last event."""
+        position = self.recorder.size(cursor) - 1
+        place = self.recorder.identity.number * PLACES + position
+        return position, cursor.execute("SELECT id FROM entry WHERE place = ?", (place,)).fetchone()[0]
 
     def holders(self, tags: Sequence[bytes]) -> dict[bytes, tuple[bytes, int]]:
         """Who holds these claims: the stream, and the position of the event that took it. Free ones are left out."""

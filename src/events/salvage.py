@@ -33,6 +33,7 @@ class Remains(NamedTuple):
     """What is left of a log: the newest state of it that is known, which positions are lost, which streams come over.
 
     `end` is the first position after the last one that holds anything. `revisions` are those that come over, by stream.
+    `marked` says whether the mark tells how far the log went.
     """
 
     origin: bytes
@@ -41,6 +42,12 @@ class Remains(NamedTuple):
     end: int
     lost: tuple[Lost, ...]
     revisions: Mapping[bytes, tuple[int, ...]]
+    marked: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is lost, as far as the mark knows the log."""
+        return self.marked and not self.lost
 
     @property
     def events(self) -> int:
@@ -75,7 +82,9 @@ class OldLog:
             revisions.setdefault(found.header.stream, []).append(found.header.revision)
             if position > size:
                 size, root = position, found.header.root
-        return Remains(self.origin, size, root, end, tuple(lost), {s: tuple(r) for s, r in revisions.items()})
+        return Remains(
+            self.origin, size, root, end, tuple(lost), {s: tuple(r) for s, r in revisions.items()}, bool(frontier)
+        )
 
     def events(self, remains: Remains) -> Iterator[LoggedEvent]:
         """The events that come over, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -24,19 +25,28 @@ _STRAYS = (
     ("a payload of no entry", "SELECT place FROM payload WHERE place NOT IN (SELECT place FROM entry)"),
     ("a data key of no log", f"SELECT place FROM data_key WHERE {_OUTSIDE}"),
     ("a checkpoint of no log", "SELECT log FROM checkpoint WHERE log < 0 OR log >= :logs"),
-    ("an unknown setting", "SELECT name FROM setting WHERE name NOT IN ('format', 'store') AND name NOT GLOB :views"),
+    (
+        "an unknown setting",
+        "SELECT name FROM setting WHERE name NOT IN ('format', 'store', 'claims') AND name NOT GLOB :views",
+    ),
 )
 
 
 def differences(cursor: Any) -> list[str]:
     """The tables, indexes and triggers of log.db that are missing, changed, or of no store; each in words."""
+    return [f"the {kind} {name} is {how}" for kind, name, how in _compared(cursor)]
+
+
+def intruders(cursor: Any) -> list[str]:
+    """Of the differences those that are there, and so can act when something is appended."""
+    return [f"the {kind} {name} is {how}" for kind, name, how in _compared(cursor) if how != "missing"]
+
+
+def _compared(cursor: Any) -> Iterator[tuple[str, str, str]]:
     found, new = {(kind, name): sql for kind, name, sql in cursor.execute(DEFINITIONS).fetchall()}, made()
-    return [
-        f"the {kind} {name} is {'missing' if key not in found else 'unknown' if key not in new else 'changed'}"
-        for key in sorted(found.keys() | new.keys())
-        if found.get(key) != new.get(key)
-        for kind, name in [key]
-    ]
+    for key in sorted(found.keys() | new.keys()):
+        if found.get(key) != new.get(key):
+            yield *key, "missing" if key not in found else "unknown" if key not in new else "changed"
 
 
 def strays(cursor: Any, logs: int) -> list[str]:

@@ -117,7 +117,6 @@ def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Pr
     tip, roots = START, {}
     with installation.datastore.transaction(commit=False) as cursor:
         size = log.recorder.size(cursor)
-        _require_mark(log, marked, size)
         walk = log.opened(cursor) if opens else log.recorder.walk(cursor, tip, size, signed=depth == "full")
         for done, (found, tip) in enumerate(walk, 1):
             if done in checkpoints or done == marked.size:
@@ -126,7 +125,7 @@ def _verify_log(installation: Installation, log: Log, depth: Depth, progress: Pr
                 holdings.take(found)
             if done % 1000 == 0:
                 progress(log.name, done, size)
-        _compare_mark(log, marked, roots)
+        _compare_mark(log, marked, size, roots)
         _compare_checkpoints(log, checkpoints, roots)
         if opens:
             holdings.compare(cursor)
@@ -228,6 +227,7 @@ class _Holdings:
             tag = min((tag for tag, _ in held.items() ^ expected.items()), key=repr)
             name = tag.hex() if isinstance(tag, bytes) else repr(tag)
             raise _damaged(self._log, f"the claim {name} is not held as the events say")
+        self._log.check_claims(cursor)
 
 
 class _Holder(NamedTuple):
@@ -267,7 +267,7 @@ def _damaged(log: Log, what: str) -> LogDamaged:
     return LogDamaged(f"{log.name} log: {what}. {LogDamaged.remedy}", log=log.name)
 
 
-def _require_mark(log: Log, marked: Frontier, size: int) -> None:
+def _compare_mark(log: Log, marked: Frontier, size: int, roots: dict[int, bytes]) -> None:
     if size < marked.size:
         raise LogBehindMark(
             f"The {log.name} log has {size} entries and this installation has verified {marked.size}: it was cut, "
@@ -275,9 +275,6 @@ def _require_mark(log: Log, marked: Frontier, size: int) -> None:
             log=log.name,
             position=size,
         )
-
-
-def _compare_mark(log: Log, marked: Frontier, roots: dict[int, bytes]) -> None:
     if marked.size and roots.get(marked.size) != marked.root():
         raise log.recorder.damaged(marked.size - 1, "the log is not the one this installation verified before")
 

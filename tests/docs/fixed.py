@@ -13,6 +13,7 @@ from unittest.mock import patch
 from tallystick.events import settings
 from tallystick.events.canonical import encode_body
 from tallystick.events.checkpoint import Checkpoint, sign
+from tallystick.events.claim_seal import ClaimSeal
 from tallystick.events.claims import PLACES, command_tag, content_tag, key_tag
 from tallystick.events.clock import tick
 from tallystick.events.envelope import Header, origin_of, payload_hash, sign_entry, stream_of
@@ -253,14 +254,26 @@ def tables(memory: Made, access: Made) -> dict[str, list[list[Any]]]:
         content_tag(INDEX, current): 3,
         key_tag(INDEX, current): 2,
     }
+    claims = sorted(cast("dict[bytes, int]", tags).items())
     return {
         "entry": memory.entries + access.entries,
         "payload": memory.payloads + access.payloads,
         "data_key": sorted(memory.keys + access.keys),
-        "claim": [[tag, place] for tag, place in sorted(cast("dict[bytes, int]", tags).items())],
+        "claim": [[tag, place] for tag, place in claims],
         "checkpoint": [[log.number, size, note(log, size)] for log, size in ((memory, 3), (access, 2))],
-        "setting": [setting("format", (1).to_bytes(4, "big")), setting("store", STORE)],
+        "setting": [setting("claims", claim_seal(memory, claims)), *settings_of_a_store()],
     }
+
+
+def settings_of_a_store() -> list[list[Any]]:
+    """The settings that name the format and the store."""
+    return [setting("format", (1).to_bytes(4, "big")), setting("store", STORE)]
+
+
+def claim_seal(memory: Made, claims: list[tuple[bytes, int]]) -> bytes:
+    """The seal of these claims, with the last event of the log."""
+    last = memory.entries[-1]
+    return ClaimSeal(INDEX).of(claims, last[0], last[2])
 
 
 def note(log: Made, size: int) -> bytes:

@@ -374,6 +374,22 @@ def verify_claims(store: Store, opened: list[tuple[Header, Any]]) -> None:
     expected |= {tag(index, name, "renamed"): stream for name, stream in names.renames.items()}
     streams = {row[0]: row[3] for row in store.tables["entry"]}
     require({row[0]: streams.get(row[1]) for row in store.tables["claim"]} == expected, "claim")
+    verify_claim_seal(store, index, opened[-1][0])
+
+
+def verify_claim_seal(store: Store, index: bytes, last: Header) -> None:
+    """Check the seal of the claims at the end of the log."""
+    end = struct.pack(">Q", last.position) + last.id
+    weights = [weight(index, b"tally.claimend.1", end)]
+    weights += [weight(index, b"tally.claimrow.1", struct.pack(">Q", row[1]) + row[0]) for row in store.tables["claim"]]
+    seal = (sum(weights) % (1 << 128)).to_bytes(16, "big")
+    settings: dict[str, bytes] = dict(store.tables["setting"])
+    require("claims" in settings and settings["claims"][:-16] == end + seal, "claim_seal")
+
+
+def weight(index: bytes, what: bytes, message: bytes) -> int:
+    """What a row, or the end of the log, adds to the seal."""
+    return int.from_bytes(blake2b(message, digest_size=16, key=index, person=what).digest(), "big")
 
 
 def happened(kind: str, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

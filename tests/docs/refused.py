@@ -15,7 +15,21 @@ from tallystick.events.merkle import Frontier, leaf_hash
 from tallystick.events.sealing import seal, wrap
 from tallystick.events.signing import key_id
 
-from .fixed import CHECKPOINT, INDEX, KEK, WRITER, Made, badge, fixed, log_created, mark_of, random, row
+from .fixed import (
+    CHECKPOINT,
+    INDEX,
+    KEK,
+    WRITER,
+    Made,
+    badge,
+    claim_seal,
+    fixed,
+    log_created,
+    mark_of,
+    random,
+    row,
+    setting,
+)
 
 STRUCTURE, FULL, SECRETS = ["structure", "full", "secrets"], ["full", "secrets"], ["secrets"]
 LAST = 4  # position of the last entry of the memory log: nothing is signed over it
@@ -151,6 +165,7 @@ def inside(memory: Made) -> list[dict[str, Any]]:
         case("a stream under an id not its own", "stream", SECRETS, data_key=[[LAST, 1, wrapped]], **strange),
         case("a data key of no stream", "data_key", SECRETS, data_key=[[LAST + 1, 1, wrapped]]),
         case("a claim that nobody holds", "claim", SECRETS, claim=[[key_tag(INDEX, badge(b"n" * 16)), 1]]),
+        case("a seal of no claims", "claim_seal", SECRETS, setting=[setting("claims", claim_seal(memory, []))]),
     ]
 
 

@@ -55,6 +55,7 @@ SAID = {
     "stream": "stream's id is not that of its first event",
     "data_key": "data key there is missing or not accounted for",
     "claim": "claim .* is not held",
+    "claim_seal": "not those that were sealed at size 5",
 }
 
 Tables = dict[str, list[independent.Row]]

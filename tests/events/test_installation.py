@@ -457,11 +457,9 @@ def copied(column: str, table: str, source: int, target: int) -> Callable[[Place
 
 
 ENTRIES = (
-    Tampering("a signature", entry_byte(2, 1), at(2, ANOTHER), at(2, NOT_SIGNED)),
-    Tampering("the last signature", entry_byte(4, 1), behind(4, "another root"), at(4, NOT_SIGNED)),
-    Tampering(
-        "a signature of the access log", entry_byte(1, 1, 1), at(1, ANOTHER, "access"), at(1, NOT_SIGNED, "access")
-    ),
+    both("a signature", entry_byte(2, 1), at(2, NOT_SIGNED)),
+    both("the last signature", entry_byte(4, 1), at(4, NOT_SIGNED)),
+    both("a signature of the access log", entry_byte(1, 1, 1), at(1, NOT_SIGNED, "access")),
     both("a header's last byte", entry_byte(2, 65), at(2, "position 2")),
     both(
         "nothing but zeros",

@@ -324,7 +324,7 @@ class Rogue:
         self._before = rows(self.installation.path, true.recorder.identity.number)[-1][1][-SIGNATURE_BYTES:]
         datastore = Datastore(File(self.installation.path / "log.db", LogDamaged))
         identity = true.recorder.identity._replace(writer=self.writer)
-        log = Log(datastore, identity, GroupCommit(datastore, lambda _reached: None), self, keys.kek)
+        log = Log(datastore, identity, GroupCommit(datastore, lambda _reached: None), self, keys)
         log.recorder.tip = self._tip(true.tip)
         draft = log.following(stream, event)
         if isinstance(event, Stored | Read):
