@@ -212,6 +212,7 @@ def crowded(way: Way, monkeypatch: pytest.MonkeyPatch) -> Way:
     return way
 
 
+WAYS_AND_MODELS = [("python", "none"), ("python", "auto"), ("command line", "auto")]
 RARE: list[dict[str, Any]] = [
     {"namespaces": ["tiny"]},
     {"tags": ["rare"]},
@@ -220,7 +221,7 @@ RARE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("model", ["none", "auto"])
+@pytest.mark.parametrize(("way", "model"), WAYS_AND_MODELS, indirect=["way"])
 def test_a_few_among_very_many_are_all_found(crowded: Way, model: str) -> None:
     """By words and by meaning, in a small namespace or by a filter that few fulfil, however many lie nearer."""
     crowded.close()
@@ -233,13 +234,13 @@ def test_a_few_among_very_many_are_all_found(crowded: Way, model: str) -> None:
 # ---- more than an index gives at once is an error that is swallowed
 
 
-@pytest.mark.parametrize("model", ["none", "auto"])
+@pytest.mark.parametrize(("way", "model"), WAYS_AND_MODELS, indirect=["way"])
 def test_as_many_are_found_as_are_asked_for(crowded: Way, model: str) -> None:
     """A limit beyond what any stage takes by default, and beyond 4,096, finds all there are."""
     crowded.close()
     crowded.settings["model"] = model
     assert len(set(crowded.ids("zebra", limit=MANY - 10))) == MANY - 10
-    for limit in (4096, 4097, 100_000, 2**40):
+    for limit in (4097, 2**40):
         assert len(set(crowded.ids("zebra", limit=limit))) == MANY + 3
     assert len(crowded.listed(limit=100_000)) == MANY + 3
 

@@ -255,7 +255,7 @@ def test_no_sign_in_a_filter_is_syntax(way: Way) -> None:
     filters += [{"where": {field: name}} for name in NAMES for field in ("author", "key", "m")]
     expected = [*NAMES, *NAMES, *(name for name in NAMES for _ in range(3))]
     for each in everywhere(way):
-        every = 1 if isinstance(each, Python) else 17
+        every = 1 if each.state == "live" and isinstance(each, Python) else 7 if isinstance(each, Python) else 23
         for given_filters, name in [*zip(filters, expected, strict=True)][::every]:
             assert each.ids("zebra", **given_filters) == [ids[name]], (given_filters, each.state)
             assert [m["id"] for m in each.ask("search", **given_filters)["memories"]] == [ids[name]], given_filters

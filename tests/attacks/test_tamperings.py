@@ -60,6 +60,7 @@ def questions(scene: Scene, folder: Path) -> list[Question]:
     ]  # fmt: skip
 
 
+READ_ONLY = {"recall", "get", "search", "export"}
 BY_COMMAND = {"recall", "get", "search", "context", "export", "log", "store", "forget", "replay", "verify"}
 
 
@@ -88,9 +89,8 @@ def refusals(scene: Scene, place: Place) -> Iterator[tuple[str, Refusal]]:
     for way in (Python(place), CommandLine(place), Python(place, read_only=True)):
         way.state = f"{type(way).__name__}{', read only' * way.read_only}"
         for verb, arguments, options in questions(scene, place.store.parent):
-            if isinstance(way, Python) or verb in BY_COMMAND:
-                if not (way.read_only and verb == "replay"):
-                    yield f"{way.state}: {verb}", way.refusal(verb, *arguments, **options)
+            if verb in (READ_ONLY if way.read_only else BY_COMMAND) or type(way) is Python and not way.read_only:
+                yield f"{way.state}: {verb}", way.refusal(verb, *arguments, **options)
                 way.close()
 
 
@@ -417,10 +417,12 @@ def test_a_new_process_refuses_it_too(scene: Scene, tmp_path: Path, name: str) -
     way, expected = Process(place), damage(scene)
     assert expected.matches(way.refusal("recall", "zebra"))
     code, out, error = way.run(["verify"])
-    assert (code, out) == (1, ""), error
-    assert (
-        expected.position is None or f"position {expected.position}" in error or f"{expected.position} entries" in error
-    )
+    named = [
+        f"position {expected.position}",
+        f"{expected.position} entries",
+        *["no first entry"] * (expected.position == 0),
+    ]
+    assert expected.position is None or any(words in error for words in named)
 
 
 def forge_stamp(place: Place) -> None:
