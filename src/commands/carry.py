@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..events.canonical import decode_body, encode_body
 from ..events.claims import Claim, Holder, command_tag, held_tags, renamed_tag
 from ..events.envelope import stream_of
+from ..events.key_history import NONCE
 from ..events.kinds import (
     Event,
     Forgotten,
@@ -32,6 +33,8 @@ from ..projections.record import Record, fold
 from .session import Session
 
 BATCH = 500
+AS_SAID = ("metadata", "screening", "filters")
+"""The fields that hold any JSON: no name in it is one of ours, and lists stay lists."""
 WITHHELD = "events of this memory may be lost: restore it if it was neither forgotten nor superseded"
 
 
@@ -55,8 +58,9 @@ class Over(NamedTuple):
 def carry(session: Session, old: Sequence[OldLog], remains: Sequence[Remains], reason: str) -> Over:
     """Append to the two empty logs of a new store what is left of two old ones.
 
-    A stream's id hangs on the origin, so each gets a new one; the nonce that makes it is the id it had. A memory of
-    which an event may be lost comes over forgotten, so that nothing comes back that was retracted.
+    A stream's id hangs on the origin, so each gets a new one; the nonce that makes it is the id it had, except for the
+    stream about the keys, which is found by its own. A memory of which an event may be lost comes over forgotten, so
+    that nothing comes back that was retracted.
     """
     new = session.installation.logs
     carrier = _Carrier(new, remains)
@@ -109,8 +113,9 @@ class _Carrier:
     """What the ids and hashes of the old logs are in the new ones, and what came over."""
 
     def __init__(self, new: Sequence[Log], remains: Sequence[Remains]) -> None:
+        self._nonces = {stream_of(left.origin, NONCE): NONCE for left in remains}
         self.streams = {
-            stream: stream_of(log.origin, stream)
+            stream: stream_of(log.origin, self._nonces.get(stream, stream))
             for log, left in zip(new, remains, strict=True)
             for stream in left.revisions
         }
@@ -171,7 +176,7 @@ class _Carrier:
         header = logged.header
         body = self._replaced(body_of(logged.event))
         if header.revision == 0:
-            body["nonce"] = header.stream
+            body["nonce"] = self._nonces.get(header.stream, header.stream)
         return event_from(header.kind, header.schema, body)
 
     def _replaced(self, value: Any) -> Any:
@@ -181,7 +186,7 @@ class _Carrier:
         if isinstance(value, list | tuple):
             return tuple(self._replaced(item) for item in value)
         if isinstance(value, dict):
-            found = {name: self._replaced(item) for name, item in value.items()}
+            found = {n: item if n in AS_SAID else self._replaced(item) for n, item in value.items()}
             if "here" in found:  # where another memory began stays as it was told
                 found["memory"] = value["memory"]
             if "version" in found and isinstance(value.get("body"), bytes):

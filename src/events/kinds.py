@@ -297,7 +297,8 @@ class Recovered(Event):
     """A log goes on from another one: what could be read of that one follows, signed anew, in its order.
 
     `origin` is the old log's. `size` and `root` are the newest state of it that is known, `lost` the positions that
-    did not come over, `events` how many did. The nonce of a stream that came over is the id it had.
+    did not come over, `events` how many did. The nonce of a stream that came over is the id it had; that of the stream
+    about the keys stays as it is.
     """
 
     KIND: ClassVar[str] = "log.recovered"

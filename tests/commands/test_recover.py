@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick import Memory
-from tallystick.commands.carry import WITHHELD
+from tallystick.commands.carry import AS_SAID, WITHHELD
 from tallystick.commands.recover import Recovery
 from tallystick.errors import Busy, LogBehindMark, LogDamaged, NotFound, Refused, Unavailable
 from tallystick.events.claims import PLACES
@@ -74,10 +74,13 @@ def essence(record: Record) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+METADATA = {"n": 1, "files": ["a", ["b"]], "here": {"head": 1, "memory": ["m"]}}
+
+
 def a_history(memory: Memory) -> dict[str, str]:
     """One of every sort of memory, by what it is; each with its id."""
     ids = {
-        "plain": memory.store("a plain text", tags=["a", "b"], metadata={"n": 1}, author="Ana", importance=0.9).id,
+        "plain": memory.store("a plain text", tags=["a", "b"], metadata=METADATA, author="Ana", importance=0.9).id,
         "revised": memory.store("the first version", occurred_at="2024-02-03T04:05:06Z").id,
         "older": memory.store("works at A", key="employer").id,
         "newer": memory.store("works at B", key="employer").id,
@@ -106,7 +109,7 @@ def behind(place: Place) -> tuple[Place, dict[str, str], dict[str, Record], str]
     """An older copy in the place of its store: its ids, its records, and the receipt of a recall of then."""
     with place.open() as memory:
         ids = a_history(memory)
-        receipt = str(memory.recall("plain text").receipt)
+        receipt = str(memory.recall("plain text", tags=["a"], where={"n": {"$in": [1, 2]}}).receipt)
         records = {what: memory.get(each) for what, each in ids.items()}
     copy = shutil.copytree(place.store, place.store.with_name("copy"))
     with place.open() as memory:
@@ -177,6 +180,29 @@ def test_receipts_still_explain(behind: tuple[Place, dict[str, str], Any, str]) 
     with place.open() as memory:
         why = memory.why(receipt, ids["plain"])
         assert [hit.record.text for hit in why.hits] == ["a plain text"]
+        assert why.recalled.filters == {"tags": ["a"], "where": {"n": {"$in": [1, 2]}}}
+
+
+@pytest.mark.parametrize("way", ["back_up", "decline"])
+def test_what_is_on_record_of_the_keys_goes_over(place: Place, way: str, tmp_path: Path) -> None:
+    """The keys are the same ones, so a backup of them still counts, or that none was wanted; also the second time."""
+    with place.open() as memory:
+        if way == "decline":
+            memory.decline_key_backup(reason="they are in a vault")
+        else:
+            memory.back_up_keys(tmp_path / "backup", "four words will do")
+    for n in range(2):
+        copy = shutil.copytree(place.store, place.store.with_name("copy"))
+        with place.open() as memory:
+            memory.store(f"lost {n}")
+        shutil.rmtree(place.store)
+        copy.rename(place.store)
+        recovered(place)
+        with place.open() as memory:
+            assert not [remark for remark in memory.status().remarks if "backed up" in remark]
+    with place.open() as memory:
+        memory.decline_key_backup()
+        memory.verify()
 
 
 def test_the_old_log_is_named_and_kept(behind: tuple[Place, Any, Any, Any]) -> None:
@@ -445,6 +471,8 @@ def test_every_id_and_hash_in_an_event_is_carried_over_by_what_it_is() -> None:
         "store", "writer", "checkpoint", "kek", "index", "root_signature", "writer_signature", "checkpoint_signature",
         "scores",  # numbers
     }  # fmt: skip
+    json = {name for kind in REGISTRY.values() for name, field in kind.model_fields.items() if "Json" in str(field)}
+    assert json == set(AS_SAID)
 
 
 def test_names_of_namespaces_go_over(place: Place) -> None:

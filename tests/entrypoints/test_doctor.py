@@ -386,9 +386,7 @@ CASES = {
     "store.open": Case(lambda ward: ward.store.chmod(0o755), "Other users have rights in .*tallystick"),
     "store.owner": Case(as_another_user, r"log\.db belongs to user 12345, and its folder to user 0"),
     "store.host": Case(open_elsewhere, "open on the host 'beta'"),
-    "store.replaced": Case(
-        replaced, "replaced-.* keeps a log that was replaced", also=("keys.backup",), left=("keys.backup",)
-    ),
+    "store.replaced": Case(replaced, "replaced-.* keeps a log that was replaced"),
     "store.unfinished": Case(lambda ward: (ward.store / ".recovering-ab12").mkdir(), ".recovering-ab12 was left"),
     "store.strays": Case(
         lambda ward: (ward.store / "notes.txt").touch(),
@@ -420,14 +418,12 @@ CASES = {
         lambda ward: flip(ward.store / "log.db", b"memory.stored"),
         r"memory log, position \d+: ",
         new_copy,
-        left=("keys.backup",),
     ),
-    "log.behind": Case(older, "and this installation has verified", left=("keys.backup", "store.replaced")),
+    "log.behind": Case(older, "and this installation has verified", left=("store.replaced",)),
     "log.holdings": Case(
         lambda ward: ward.change("DELETE FROM claim WHERE place = (SELECT min(place) FROM claim)"),
         "the claim [0-9a-f]{32} is not held",
         new_copy,
-        left=("keys.backup",),
     ),
     "log.write-ahead": Case(
         far_from_writing, "log.db-wal has .* MB", by_hand(read_no_more, lambda ward: ward.done("status"))
