@@ -526,7 +526,7 @@ class Memory:
                 progress(position, last)
 
             if markdown:
-                return write_markdown(Path(path), recorded(lives(log, last)), tell)
+                return write_markdown(Path(path), recorded(lives(log, last)), self._opened.named, tell)
             return write(Path(path), recorded(export(log, tip, session.now(), session.actor)), tell)
 
     def import_(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda _done, _of: None) -> Arrivals:

@@ -21,11 +21,13 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 60
 
 
-def write_markdown(folder: Path, told: Iterable[Life], tell: Callable[[int], None]) -> int:
+def write_markdown(
+    folder: Path, told: Iterable[Life], named: Callable[[Record], Record], tell: Callable[[int], None]
+) -> int:
     """Write a folder with a file for each namespace, and an index of them; returns how many memories it shows.
 
-    The folder is there when it is whole. Raises Refused where there is something already. `tell` is told up to which
-    position of the log.
+    The folder is there when it is whole. Raises Refused where there is something already. `named` gives a memory the
+    name that its namespace has now, and `tell` is told up to which position of the log.
     """
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise Refused(f"There is something at {folder} already. Name a new folder.")
@@ -37,6 +39,7 @@ def write_markdown(folder: Path, told: Iterable[Life], tell: Callable[[int], Non
         for first, life in told:
             record = fold(life)
             if record is not None and record.status == "current":
+                record = named(record)
                 counts[record.namespace] = counts.get(record.namespace, 0) + 1
                 beginning = "" if counts[record.namespace] > 1 else f"# {plain(record.namespace)}\n"
                 _append(part / file_of(record.namespace), beginning + entry(record))

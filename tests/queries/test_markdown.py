@@ -48,6 +48,15 @@ def test_each_memory_is_dated_and_attributed(memory: Memory, tmp_path: Path) -> 
     assert "Company A" not in company
 
 
+def test_a_namespace_is_called_what_it_is_called_now(memory: Memory, tmp_path: Path) -> None:
+    """What was stored under a name that a namespace had is in the file of the name that it has."""
+    memory.store("stored before")
+    memory.rename("default", "notes")
+    memory.store("stored after", namespace="notes")
+    memory.export(tmp_path / "out", markdown=True)
+    assert re.findall(r"- \[(.*)\]", (tmp_path / "out" / "index.md").read_text(encoding="utf-8")) == ["notes"]
+
+
 def test_what_came_in_is_attributed_to_a_claim(memory: Memory, tmp_path: Path) -> None:
     """Whom an imported file names is not said to have spoken here."""
     memory.store("Prefer tea")
