@@ -18,6 +18,10 @@ from ..projections.condition import Condition, called, every
 LOGS = ("memory", "access")
 KINDS = tuple(dict.fromkeys(kind for kind, _ in REGISTRY))
 _READS = (Recalled, Rendered, Read, Used, Exported)
+VERBS = (
+    "recall", "search", "sql", "get", "history", "blame", "why", "receipts", "context", "used", "events",
+)  # fmt: skip
+"""Each verb that a receipt can have."""
 _OF_MEMORY = "(stream = ? OR (log = 'access' AND position IN (SELECT position FROM access WHERE memory = ?)))"
 
 
@@ -82,7 +86,12 @@ class Receipt(NamedTuple):
 def receipts(
     log: Log, cursor: Any, filters: TrailFilters, verb: str | None, limit: int
 ) -> Iterator[tuple[bytes, Receipt]]:
-    """The newest reads that fulfil the filters, newest first, each with the stream it is on, verified."""
+    """The newest reads that fulfil the filters, newest first, each with the stream it is on, verified.
+
+    Raises Refused for what is no verb.
+    """
+    if verb not in (None, *VERBS):
+        raise Refused(f"{verb!r} is not a verb that reads. Give one of {', '.join(VERBS)}.")
     condition = every(
         [filters.condition(), _among("kind", [kind.KIND for kind in (Recalled, Rendered, Read, Used, Exported)])]
     )

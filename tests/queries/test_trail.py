@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tallystick import AuditRow, Memory
 from tallystick.errors import NotFound, Refused, Unavailable
+from tallystick.queries.trail import VERBS
 
 
 @pytest.fixture
@@ -116,6 +118,26 @@ def test_receipts_are_filtered(memory: Memory) -> None:
     assert [receipt.verb for receipt in memory.receipts(memory=id_of(memory, "a"))] == ["get", "recall"]
     assert [receipt.query for receipt in memory.receipts(verb="recall", limit=1)] == ["WAL"]
     assert memory.receipts(actor="user:ana") == []
+
+
+def test_every_verb_that_reads_can_be_asked_for(memory: Memory, tmp_path: Path) -> None:
+    """Each leaves a receipt of its verb, and another word is refused with those there are, not answered with none."""
+    recall = memory.recall("WAL")
+    recall.context()
+    first = recall.hits[0].id
+    memory.used(str(recall.receipt), [first])
+    memory.why(str(recall.receipt))
+    for read in (memory.get, memory.history, memory.blame):
+        read(first)
+    memory.search()
+    memory.sql("select 1")
+    memory.export(tmp_path / "out")
+    memory.receipts()
+    assert {receipt.verb for receipt in memory.receipts(limit=100)} == set(VERBS)
+    for verb in VERBS:
+        assert {receipt.verb for receipt in memory.receipts(verb=verb)} == {verb}
+    with pytest.raises(Refused, match="Give one of recall, search"):
+        memory.receipts(verb="recalled")
 
 
 def test_to_list_receipts_is_a_read(memory: Memory) -> None:
