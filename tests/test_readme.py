@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tallystick import Memory
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -35,6 +37,21 @@ def test_code_runs_as_printed(block: str, home: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+def test_the_first_question_is_answered(page: str) -> None:
+    """The text that a page stores first is relevant to the question it asks first: a newcomer sees it found."""
+    told = (ROOT / page).read_text(encoding="utf-8")
+    (text, *_), (question, *_) = (re.findall(rf'\b{verb}[ (]"([^"]+)"', told) for verb in ("store", "recall"))
+    with Memory.temporary(model="auto") as memory:
+        if memory.status().model == "none":
+            pytest.skip("relevance is not told: tallystick[offline-models] is not installed")
+        memory.store(text)
+        memory.store("The office is in Lisbon")
+        recall = memory.recall(question)
+        assert recall.hits[0].text == text
+        assert not recall.nothing_relevant
 
 
 def test_make_commands_are_targets() -> None:
