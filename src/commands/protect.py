@@ -25,7 +25,9 @@ def protect(session: Session, wish: Wish, *, on: bool, reason: str | None = None
 
     def decide(record: Record) -> Change:
         if record.protected == on:
-            raise Refused(f"The memory {record.id} is {'' if on else 'not '}protected already. Read it to see.")
+            raise Refused(
+                f"The memory {record.id} is {'' if on else 'not '}protected already. Look at it with `tallystick get`."
+            )
         return Change("protected" if on else "unprotected", event)
 
     return change(session, wish, event, decide)
@@ -40,7 +42,9 @@ def pin(session: Session, wish: Wish, pinned: PinnedIn, *, on: bool) -> Outcome:
 
     def decide(record: Record) -> Change:
         if record.pinned == on:
-            raise Refused(f"The memory {record.id} is {'' if on else 'not '}pinned already. Read it to see.")
+            raise Refused(
+                f"The memory {record.id} is {'' if on else 'not '}pinned already. Look at it with `tallystick get`."
+            )
         if on and record.status != "current":
             raise Refused(f"The memory {record.id} is {record.status}, not current. Restore it before it is pinned.")
         if on:

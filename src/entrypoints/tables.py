@@ -61,7 +61,7 @@ def created(screen: Screen, made: Created) -> None:
 
 _CAME = {
     "stored": "",
-    "reinforced": ": this text was there, and counts once more",
+    "reinforced": ": this text was there, and counts once more; `tallystick revise` changes its fields",
     "revised": ": `tallystick history` shows every version",
     "forgotten": ": nobody recalls it any more; `tallystick restore` brings it back",
     "restored": ": it is recalled again",
@@ -274,7 +274,8 @@ def namespaces(screen: Screen, found: Sequence[Namespace]) -> None:
 
 def renamed(screen: Screen, found: Renamed) -> None:
     """What came of a rename."""
-    screen.say(f"{found.old} is called {found.new} now: {found.moved} current memories moved")
+    moved = f"{found.moved} current {'memory' if found.moved == 1 else 'memories'} moved"
+    screen.say(f"{found.old} is called {found.new} now: {moved}")
     for older in found.superseded:
         screen.say(f"  superseded {older}: the newer one stays")
 

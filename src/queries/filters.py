@@ -54,7 +54,8 @@ class Filters:
         asked = (self.status,) if isinstance(self.status, str) else _listed(self.status, "status")
         unknown = [status for status in asked if status not in STATUSES]
         if unknown or not asked:
-            raise Refused(f"status: {self.status!r} is none. Give one or several of {', '.join(STATUSES)}.")
+            what = repr(unknown[0]) if unknown else "an empty list"
+            raise Refused(f"status: {what} is none. Give one or several of {', '.join(STATUSES)}.")
         return asked
 
     def of_all(self, now: int) -> Condition:

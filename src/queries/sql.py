@@ -36,7 +36,8 @@ def select(views: Views, statement: str, parameters: Sequence[Any]) -> Rows:
         _copy(views, scratch)
         columns, rows = scratch.select(statement, tuple(parameters), SECONDS, MOST_ROWS + 1)
     except DRIVER_ERRORS as error:
-        raise Refused(f"The statement can't be answered: {error}. {_LOOK}, then ask again.") from error
+        why = str(error).rstrip(".")
+        raise Refused(f"The statement can't be answered: {why}. {_LOOK}, then ask again.") from error
     finally:
         scratch.close()
     if not columns:

@@ -309,7 +309,7 @@ def test_a_namespace_is_renamed_and_merged(store: Tally) -> None:
     """Both names lead to its memories, and the list of namespaces says what it was called."""
     store("store", "Apples", "--namespace", "a")
     store("store", "Pears", "--namespace", "b")
-    assert "called c now" in store("rename", "a", "c").out
+    assert "a is called c now: 1 current memory moved" in store("rename", "a", "c").out
     assert store("merge", "c", "b", "--json").document["moved"] == 1
     (found,) = store("namespaces", "--json").document["namespaces"]
     assert (found["name"], found["current"], found["aliases"]) == ("b", 2, ["a", "c"])

@@ -33,7 +33,11 @@ _TRAIL: dict[str, tuple[Any, str, str]] = {
     "since": (str | None, "--since", "Only what happened at this time or later."),
     "before": (str | None, "--before", "Only what happened before this time."),
 }
-_METAVARS = {"since": "TIME", "before": "TIME", "where": "JSON", "memory": "ID"}
+_METAVARS = {
+    "namespaces": "NAMESPACE", "under": "NAMESPACE", "tags": "TAG", "kinds": "KIND", "actors": "ACTOR",
+    "sources": "SOURCE", "subject": "SUBJECT", "since": "TIME", "before": "TIME", "min_importance": "NUMBER",
+    "status": "STATUS", "where": "JSON", "actor": "ACTOR", "memory": "ID",
+}  # fmt: skip
 
 
 def filtered(command: Callable[..., None]) -> Callable[..., None]:
@@ -63,7 +67,7 @@ def _with_options(command: Callable[..., None], offered: dict[str, tuple[Any, st
 
 
 def _parameter(name: str, kind: Any, option: str, explained: str) -> inspect.Parameter:
-    shown = typer.Option(option, metavar=_METAVARS.get(name), help=explained, show_default=False)
+    shown = typer.Option(option, metavar=_METAVARS[name], help=explained, show_default=False)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, shown])
 
 

@@ -62,7 +62,7 @@ def search(
     sort: Annotated[
         str, typer.Option(metavar="FIELD", help="recorded_at, importance ...; a - before it: the greatest first.")
     ] = "-recorded_at",
-    limit: Annotated[int, typer.Option(min=1, help="How many memories on a page.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many memories on a page.")] = 50,
     after: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Go on where a page ended.", show_default=False)
     ] = None,
@@ -130,7 +130,7 @@ def namespaces(request: Request) -> None:
 def log(
     request: Request,
     filters: dict[str, Any],
-    limit: Annotated[int, typer.Option(min=1, help="How many events at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many events at most.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", help="Oldest first, and then each event as it happens.")] = False,
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help="Only this kind: stored, recalled ...", show_default=False)
@@ -159,7 +159,7 @@ def log(
 def receipts(
     request: Request,
     filters: dict[str, Any],
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many at most.")] = 20,
     by: Annotated[
         str | None, typer.Option("--verb", metavar="VERB", help="Only this: recall, search ...", show_default=False)
     ] = None,

@@ -23,7 +23,9 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of JSON lines
 STANDARD_INPUT = Path("-")
 BY_A_PERSON = {"source": "human"}
 
-Old = Annotated[str, typer.Argument(help="The namespace, by the name it has or had.")]
+Old = Annotated[str, typer.Argument(metavar="OLD", help="The namespace, by the name it has or had.")]
+New = Annotated[str, typer.Argument(metavar="NEW", help="The name it gets.")]
+Into = Annotated[str, typer.Argument(metavar="INTO", help="The one they go to.")]
 
 
 @verb
@@ -125,7 +127,7 @@ def revise(
 
 
 @verb
-def rename(request: Request, old: Old, new: Annotated[str, typer.Argument(help="The name it gets.")]) -> None:
+def rename(request: Request, old: Old, new: New) -> None:
     """Give a namespace another name. The old one leads there too, and can be given back."""
     with request.memory() as memory:
         outcome = memory.rename(old, new)
@@ -133,7 +135,7 @@ def rename(request: Request, old: Old, new: Annotated[str, typer.Argument(help="
 
 
 @verb
-def merge(request: Request, old: Old, into: Annotated[str, typer.Argument(help="The one they go to.")]) -> None:
+def merge(request: Request, old: Old, into: Into) -> None:
     """Make the memories of a namespace those of another one. Nothing undoes it.
 
     Where both hold a value of one key, or one text, the newer supersedes the older.
