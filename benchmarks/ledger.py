@@ -118,9 +118,9 @@ def _durable(folder: Path, writer: Writer, count: int) -> Figure:
     return Figure("durable append with the mark", count, median_ms(walls), "ms wall", floor, "bare durable commit")
 
 
-def verifying(installation: Installation, floors: LogFloors, folder: Path) -> Iterator[Figure]:
+def verifying(floors: LogFloors, folder: Path, events: int) -> Iterator[Figure]:
     """Verify both logs from position 0, as a process does that has seen nothing yet."""
-    events = sum(log.tip.size for log in installation.logs)
+    events += 2  # the first event of each log
     structure = floors.select + floors.hashes + floors.header
     parts: dict[Depth, tuple[float, str]] = {
         "structure": (structure, "select + hashes + header codec"),
@@ -141,8 +141,9 @@ def _verify_afresh(folder: Path, depth: Depth) -> float:
     return cpu
 
 
-def replaying(installation: Installation, floors: LogFloors, folder: Path) -> Iterator[Figure]:
+def replaying(floors: LogFloors, folder: Path) -> Iterator[Figure]:
     """Read and open every event; then fold all views, take their digests, and load the vectors."""
+    installation = Installation.open(folder / STORE, folder / KEYS)
     events = sum(log.tip.size - 1 for log in installation.logs)
     cpu = min(spent(partial(_read_all, installation))[0] for _ in range(RUNS))
     reading = floors.select + floors.header + floors.unseal + floors.body
@@ -168,6 +169,7 @@ def replaying(installation: Installation, floors: LogFloors, folder: Path) -> It
     yield Figure("replay, fold and load", events, (folded + vectors) / events * 1e6, unit, floor, floor_is)
     whole = folded + digests + vectors
     yield Figure("replay, all", events, whole / events * 1e6, unit, floor, floor_is)
+    installation.close({})
 
 
 def _read_all(installation: Installation) -> None:
@@ -248,9 +250,9 @@ def measure(folder: Path, events: int, large: int) -> Iterator[Figure]:
     installation = Installation.create(folder / STORE, folder / KEYS)
     Writer(installation).fill(events, batch=max(20, min(BATCH, events // 10)))
     floors = LogFloors(installation)
-    yield from verifying(installation, floors, folder)
-    yield from replaying(installation, floors, folder)
     installation.close({})
+    yield from verifying(floors, folder, events)
+    yield from replaying(floors, folder)
     yield from sizing(folder, events)
     for size in sorted({min(1000, large), large}):
         yield from opening(folder, size)
