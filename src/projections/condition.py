@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from reprlib import repr as short
 from typing import Any, NamedTuple
 
 from ..errors import Refused
@@ -65,7 +66,7 @@ def where(wanted: Mapping[str, Any]) -> Condition:
     `metadata.kind` the metadata that is called like a field. Raises Refused, naming what can't be asked.
     """
     if not isinstance(wanted, Mapping):
-        raise Refused(f"where is {wanted!r}: give a mapping of fields to values, such as {{'author': 'Ana'}}.")
+        raise Refused(f"where is {short(wanted)}: give a mapping of fields to values, such as {{'author': 'Ana'}}.")
     return every(_said_of(name, asked) for name, asked in wanted.items())
 
 
@@ -108,7 +109,9 @@ def _said_of(name: Any, asked: Any) -> Condition:
         return _equal(name, asked)
     unknown = [operator for operator in asked if operator not in OPERATORS]
     if unknown or not asked:
-        raise Refused(f"where: {name} says {asked!r}. Give a value, or one of the operators {', '.join(OPERATORS)}.")
+        raise Refused(
+            f"where: {name} says {short(asked)}. Give a value, or one of the operators {', '.join(OPERATORS)}."
+        )
     return every(_compared(name, operator, value) for operator, value in asked.items())
 
 
@@ -118,7 +121,7 @@ def _compared(name: str, operator: str, value: Any) -> Condition:
         return Condition(f"NOT {equal.sql}", equal.parameters)
     if operator == "$in":
         if isinstance(value, str | Mapping) or not isinstance(value, Sequence | set | frozenset):
-            raise Refused(f"where: $in of {name} is {value!r}. Give a list of values.")
+            raise Refused(f"where: $in of {name} is {short(value)}. Give a list of values.")
         return some(_equal(name, each) for each in value)
     return _ordered(name, _ORDERS[operator], value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from reprlib import repr as short
 from typing import Any
 
 from ..errors import Refused
@@ -104,7 +105,7 @@ def _has_status(status: str, now: int) -> Condition:
 
 def _listed(values: Any, name: str) -> tuple[str, ...]:
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence | set | frozenset):
-        raise Refused(f"{name} is {values!r}: give a list of texts.")
+        raise Refused(f"{name} is {short(values)}: give a list of texts.")
     return tuple(called(value, name) for value in values)
 
 
