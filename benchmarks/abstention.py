@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.locomo import Conversation, load, store
 from tallystick import Memory
-from tallystick.queries.recall import RELEVANT
+from tallystick.queries.answer import RELEVANT
 
 OFF_TOPIC = 100
 SHORTEST, LONGEST = 30, 120

@@ -18,11 +18,11 @@ if typing.TYPE_CHECKING:
     from .memory import Memory
     from .projections.audit import AuditRow
     from .projections.record import Record
+    from .queries.answer import Hit
     from .queries.blame import Blame
     from .queries.doctor import Diagnosis, Finding
     from .queries.key_list import KeyList, KeyRow
     from .queries.namespaces import Namespace
-    from .queries.recall import Hit
     from .queries.sql import Rows
     from .queries.status import Status
     from .queries.trail import Receipt
@@ -70,7 +70,7 @@ _ROOMS = {
     "Context": "answers",
     "Diagnosis": "queries.doctor",
     "Finding": "queries.doctor",
-    "Hit": "queries.recall",
+    "Hit": "queries.answer",
     "KeyBackup": "commands.back_up_keys",
     "KeyHolder": "events.keys",
     "KeyList": "queries.key_list",

@@ -9,10 +9,9 @@ from .commands.session import Session
 from .events.entries import Tip
 from .events.kinds import Recalled
 from .projections.record import Record
-from .queries.recall import RELEVANT, Answer, Hit, Question
+from .queries.answer import RELEVANT, STAGES, Answer, Hit, Question
 from .queries.search import Found, Sought
 from .queries.sql import MOST_ROWS
-from .queries.stages import STAGES
 from .queries.why import packed
 
 

@@ -57,7 +57,7 @@ from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.markdown import write_markdown
 from .queries.namespaces import Namespace, namespaces
-from .queries.recall import Question, recall
+from .queries.answer import Question
 from .queries.search import Sought, search
 from .queries.sql import Rows, select
 from .queries.status import Status, status
@@ -421,6 +421,8 @@ class Memory:
                 _question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases,
                 frozenset(map(str, without)),
             )  # fmt: skip
+            from .queries.recall import recall  # noqa: PLC0415  numpy
+
             log, views = self._opened.log, self._opened.recalling()
             answer = recall(log, views, self._opened.searching(), asked)
             self._echoes.remember(hit.record for hit in answer.hits)

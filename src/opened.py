@@ -191,7 +191,7 @@ class OpenStore:
         with suppress(ViewsDamaged, Unavailable):
             views = self.recalling()
             if self._search is not None:
-                self._search.follow(views)
+                self._search.follow(views, ())
 
     def searching(self) -> VectorSearch | None:
         """Search by meaning, with the model loaded when it is first needed; None where there is no model."""

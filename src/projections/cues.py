@@ -33,15 +33,19 @@ def _kept(document: str) -> tuple[str, ...]:
     return tuple(tokens(document))
 
 
-def cues_of(record: Record) -> tuple[int, int]:
-    """How many different words a memory's document has, and the sum of the flags of its cues."""
-    words = frozenset(words_of(document_of(record)))
+def cues_of(record: Record) -> tuple[int, int, int]:
+    """How many different words a memory's document has, the sum of the flags of its cues, and how many words in all.
+
+    Those of its tags count in the last.
+    """
+    said = words_of(document_of(record))
+    words, length = frozenset(said), len(said) + sum(len(tokens(tag)) for tag in record.tags)
     times, numbers = _telling()
     flags = ASKS if _said(record.text).endswith(_QUESTION_MARKS) else 0
     digits = list(filter(str.isdigit, words))
     flags |= TELLS_A_TIME if not times.isdisjoint(words) or any(map(_is_year, digits)) else 0
     flags |= TELLS_A_NUMBER if digits or not numbers.isdisjoint(words) else 0
-    return len(words), flags
+    return len(words), flags, length
 
 
 def _said(text: str) -> str:

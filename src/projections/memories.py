@@ -16,17 +16,12 @@ _COLUMNS = (
     "number", "stream", "namespace", "status", "kind", "source", "actor", "author", "subject", "key", "tags",
     "importance", "confidence", "thread", "place", "occurred_at", "recorded_at", "valid_from", "expires_at",
     "label", "trust", "revision", "position", "text_position", "reinforced", "superseded_by", "turn", "revised_at",
-    "protected", "pinned", "metadata", "words", "cues",
+    "protected", "pinned", "metadata", "words", "cues", "length",
 )  # fmt: skip
 UNPLACED = 2**53
-_NEIGHBOUR = (
-    "SELECT number FROM memories WHERE namespace = ? AND thread = ? AND turn IS NOT NULL AND (turn, number) {} (?, ?) "
-    "AND status = 'current' ORDER BY turn {}, number {} LIMIT 1"
-)
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 WITHIN = "memories.namespace IN (SELECT value FROM json_each(?))"
 """The row is of one of the namespaces, given as JSON: any number of them."""
-_BEFORE, _AFTER = _NEIGHBOUR.format("<", "DESC", "DESC"), _NEIGHBOUR.format(">", "ASC", "ASC")
 REVISION = _COLUMNS.index("revision")
 _ALL = ", ".join(_COLUMNS)
 
@@ -35,7 +30,7 @@ class Memories:
     """The rows that recall filters by, and the positions that lead to each memory's events."""
 
     name = "memories"
-    version = 4
+    version = 5
     schema = (
         "CREATE TABLE memories (number INTEGER PRIMARY KEY, stream BLOB NOT NULL UNIQUE, namespace TEXT NOT NULL, "
         "status TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, actor TEXT NOT NULL, author TEXT, "
@@ -44,9 +39,8 @@ class Memories:
         "label TEXT, trust TEXT, revision INTEGER NOT NULL, position INTEGER NOT NULL, "
         "text_position INTEGER NOT NULL, reinforced INTEGER NOT NULL, superseded_by BLOB, turn INTEGER, "
         "revised_at INTEGER, protected INTEGER NOT NULL, pinned INTEGER NOT NULL, metadata TEXT NOT NULL, "
-        "words INTEGER NOT NULL, cues INTEGER NOT NULL) STRICT",
+        "words INTEGER NOT NULL, cues INTEGER NOT NULL, length INTEGER NOT NULL) STRICT",
         "CREATE INDEX memories_namespace ON memories (namespace, status)",
-        "CREATE INDEX memories_turn ON memories (namespace, thread, turn, number) WHERE turn IS NOT NULL",
         "CREATE INDEX memories_pinned ON memories (namespace) WHERE pinned",
     )
 
@@ -102,15 +96,6 @@ def _turn(number: int, stored: Stored) -> int | None:
     if stored.thread is None:
         return None
     return UNPLACED + number if stored.place is None else stored.place
-
-
-def neighbours(cursor: Any, number: int) -> tuple[int | None, int | None]:
-    """The current memories before and after one in its thread, by number: None at an end, or without a thread."""
-    row = cursor.execute("SELECT namespace, thread, turn, number FROM memories WHERE number = ?", (number,)).fetchone()
-    if row is None or row[2] is None:
-        return None, None
-    found = [cursor.execute(query, row).fetchone() for query in (_BEFORE, _AFTER)]
-    return found[0] and found[0][0], found[1] and found[1][0]
 
 
 def pinned(cursor: Any, namespaces: Sequence[str]) -> list[bytes]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .record import Record
 from .view import Page, digest_of
+
+
+_ROWS = "SELECT number, vector.stream, input, namespace FROM vector JOIN memories USING (number)"
+_IN_ORDER = "ORDER BY vector.position"
 
 
 class Wanted(NamedTuple):
@@ -16,7 +19,7 @@ class Wanted(NamedTuple):
     number: int
     stream: bytes
     input: bytes | None
-    position: int
+    namespace: str
 
 
 class Vector:
@@ -52,12 +55,19 @@ class Vector:
         return digest_of(cursor.execute("SELECT number, stream, input, position FROM vector ORDER BY number"))
 
 
-def changed_after(cursor: Any, position: int) -> Iterator[Wanted]:
+def last_change(cursor: Any) -> int:
+    """The position of the memory log at which a memory was last changed."""
+    return int(cursor.execute("SELECT coalesce(max(position), 0) FROM vector").fetchone()[0])
+
+
+def changed_after(cursor: Any, position: int) -> list[Wanted]:
     """What has changed after a position of the memory log, in order."""
-    rows = cursor.execute(
-        "SELECT number, stream, input, position FROM vector WHERE position > ? ORDER BY position", (position,)
-    )
-    return (Wanted(*row) for row in rows)
+    return [Wanted(*row) for row in cursor.execute(f"{_ROWS} WHERE vector.position > ? {_IN_ORDER}", (position,))]
+
+
+def all_of(cursor: Any, namespace: str) -> list[Wanted]:
+    """The memories of a namespace, in order of their last changes."""
+    return [Wanted(*row) for row in cursor.execute(f"{_ROWS} WHERE namespace = ? {_IN_ORDER}", (namespace,))]
 
 
 def wanted(cursor: Any) -> set[tuple[bytes, bytes]]:

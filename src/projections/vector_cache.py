@@ -33,7 +33,7 @@ _VALUES = (
     "LEFT JOIN tokens USING (number)"
 )
 """Each vector, and how many bytes float16 would need for its tokens' values."""
-_FIND = "SELECT stream, input, number, value FROM made JOIN vector USING (number) WHERE space = ?"
+_MADE = "SELECT stream, input, number FROM made WHERE space = ?"
 
 
 class Made(NamedTuple):
@@ -42,13 +42,6 @@ class Made(NamedTuple):
     vector: bytes
     tokens: bytes
     runtime: str
-
-
-class Kept(NamedTuple):
-    """A vector as it is kept: its number in this file, and its bytes as float16."""
-
-    number: int
-    vector: bytes
 
 
 class VectorCache:
@@ -68,16 +61,22 @@ class VectorCache:
                     marks = ", ".join("?" * len(rows[0]))
                     cursor.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
 
-    def find(self, space: str, asked: Collection[Key]) -> dict[Key, Kept]:
-        """The vectors that were made already, of those asked for: one by one, or in one scan where many are."""
+    def find(self, space: str, asked: Collection[Key]) -> dict[Key, int]:
+        """The numbers of the vectors that were made already, of those asked for: one by one, or in one scan of many."""
         with self._datastore.transaction(commit=False) as cursor:
             number = cursor.execute("SELECT number FROM space WHERE id = ?", (space,)).fetchone()
             if number is None:
                 return {}
             if len(asked) > SCAN_FROM:
-                return _found_in_order(cursor, number, asked)
-            one = f"{_FIND} AND stream = ? AND input = ?"
-            return {row[:2]: Kept(*row[2:]) for key in asked for row in cursor.execute(one, (*number, *key)).fetchall()}
+                rows = cursor.execute(_MADE, number)
+                return {(stream, made_of): made for stream, made_of, made in rows if (stream, made_of) in asked}
+            one = f"{_MADE} AND stream = ? AND input = ?"
+            return {row[:2]: row[2] for key in asked for row in cursor.execute(one, (*number, *key)).fetchall()}
+
+    def vectors(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The vectors with these numbers, as the bytes of float16."""
+        with self._datastore.transaction(commit=False) as cursor:
+            return dict(rows_in(cursor, "SELECT number, value FROM vector WHERE number IN ({})", numbers))
 
     def tokens(self, numbers: Sequence[int]) -> dict[int, bytes]:
         """The codes of the tokens of these vectors, by number; of those that have them."""
@@ -118,14 +117,6 @@ class VectorCache:
     def close(self) -> None:
         """Close the file."""
         self._datastore.close()
-
-
-def _found_in_order(cursor: Any, space: tuple[int], asked: Collection[Key]) -> dict[Key, Kept]:
-    """As by joining the tables, each read in the order in which it lies."""
-    rows = cursor.execute("SELECT stream, input, number FROM made WHERE space = ?", space)
-    keys = {number: (stream, document) for stream, document, number in rows if (stream, document) in asked}
-    vectors = cursor.execute("SELECT number, value FROM vector")
-    return {keys[number]: Kept(number, value) for number, value in vectors if number in keys}
 
 
 def _number(cursor: Any, table: str, column: str, name: str) -> int:

@@ -1,153 +1,222 @@
-"""The nearest vectors to a vector, exactly."""
+"""The vectors of a namespace, a place for each, and the nearest of them to a question."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy
 from numpy.typing import NDArray
 from sqlcipher3 import dbapi2
 
 from ..errors import Unavailable
+from .columns import Flags, Places
 
 Floats = NDArray[numpy.float32]
+Doubles = NDArray[numpy.float64]
 
 STEP = 2.0**-20
 """Scores are multiples of this, so that other arithmetic gives the same order."""
+EXACT = 2048
+"""Of so few vectors each is scored exactly."""
+NEAR = 4000
+"""Of more, so many are found by their signs alone, the best of those by a better estimate, and those scored exactly."""
+NEARER = 500
+SAMPLE = 4096
+"""How many vectors the mean is taken of, from which the signs are counted."""
+_BLOCK = 8192
+_PRODUCTS = 1 << 18
 
-Candidates = Iterable[int] | NDArray[numpy.int64] | None
-"""The numbers that may be found; None is all of them."""
+
+class Nearest(NamedTuple):
+    """Places and their cosines, best first."""
+
+    places: Places
+    cosines: Doubles
 
 
 class VectorIndex(Protocol):
-    """Numbered vectors of one embedding space, searched by cosine.
+    """Vectors of one embedding space by place, from 0 on, searched by cosine.
 
     A vector is kept rounded to float16, so every implementation scores the same values. Calls on one index
     must not overlap in time. A vector of the wrong length, of zeros or with values float16 can't hold is a
     ValueError.
     """
 
-    def add(self, number: int, vector: Floats) -> None:
-        """Put a vector under a number (64 bits, signed), in place of the one that is there."""
+    def put(self, places: Places, vectors: NDArray[numpy.floating]) -> None:
+        """Put vectors, one a row, at places of which none occurs twice. All are put in, or none."""
 
-    def add_many(self, numbers: Sequence[int], vectors: NDArray[numpy.floating]) -> None:
-        """Put vectors, one a row, under numbers of which none occurs twice. All are put in, or none."""
+    def drop(self, places: Places) -> None:
+        """Take out the vectors at these places; none there is no error."""
 
-    def remove(self, number: int) -> None:
-        """Take out the vector under a number; none there is no error."""
+    def search(self, query: Floats, allowed: Flags, limit: int) -> Nearest:
+        """The `limit` nearest of those whose place is flagged, best first.
 
-    def search(self, query: Floats, candidates: Candidates, limit: int) -> list[tuple[int, float]]:
-        """The `limit` nearest among the candidates (None: among all) as (number, cosine), best first.
-
-        Cosines are rounded to 2**-20, then equal ones go by number. Candidates narrow the search before
-        the best are picked, so `limit` of them are found where there are as many; unknown numbers and
-        repetitions among them do not matter.
+        Cosines are rounded to 2**-20, then equal ones go by place. Flags narrow the search before the best are
+        picked, so `limit` are found where there are as many; places beyond the flags are not allowed.
         """
+
+    def cosines(self, query: Floats, places: Places) -> Doubles:
+        """The cosine of the vector at each of these places, not rounded; NaN where there is none."""
 
     def __len__(self) -> int:
         """How many vectors are held."""
 
 
 class NumpyIndex:
-    """A vector index in one array: 4 bytes of memory per value, one product with the array per search.
+    """A vector index in arrays: 2 bytes of memory for a value, and beyond 2,048 vectors 40 for each vector.
 
-    The rows are scanned in float32; the cosines of those that can be among the best are then summed in
-    float64, so a score does not depend on where in the array its row stands.
+    Up to there, exact. Beyond, in three stages: the signs of all vectors around their mean are compared with those of
+    the question; of the 4,000 nearest by that, corrected for how well its signs stand for each (after Gao and Long,
+    "RaBitQ", 2024), the product of the question with the signs is taken; and the 500 nearest by that, or twice the
+    limit, are scored exactly. The last sums are in float64 and in one order, so a score does not depend on the place.
     """
 
     def __init__(self, dimensions: int) -> None:
         """An empty index of vectors of `dimensions` values."""
         self._dimensions = dimensions
-        self._rows = numpy.empty((64, dimensions), dtype=numpy.float32)
-        self._lengths = numpy.empty(64, dtype=numpy.float64)
-        self._numbers = numpy.empty(64, dtype=numpy.int64)
-        self._places: dict[int, int] = {}
+        self._rows = numpy.empty((0, dimensions), dtype=numpy.float16)
+        self._held = numpy.zeros(0, dtype=bool)
+        self._count = 0
+        self._signs: _Signs | None = None
 
     def __len__(self) -> int:
         """How many vectors are held."""
-        return len(self._places)
+        return self._count
 
-    def add(self, number: int, vector: Floats) -> None:
-        """Put a vector under a number, in place of the one that is there."""
-        self.add_many([number], numpy.asarray(vector)[numpy.newaxis])
+    @property
+    def bytes(self) -> int:
+        """What it takes of memory."""
+        return self._rows.nbytes + self._held.nbytes + (self._signs.bytes if self._signs else 0)
 
-    def add_many(self, numbers: Sequence[int], vectors: NDArray[numpy.floating]) -> None:
-        """Put vectors, one a row, under numbers of which none occurs twice. All are put in, or none."""
-        rows = _rounded(vectors, (len(numbers), self._dimensions))
-        unknown = (number for number in numbers if number not in self._places)
-        self._places |= {number: place for place, number in enumerate(unknown, len(self))}
-        while len(self._numbers) < len(self):
-            self._grow()
-        places = [self._places[number] for number in numbers]
-        self._rows[places] = rows
-        self._lengths[places] = numpy.sqrt(numpy.einsum("ij,ij->i", rows, rows, dtype=numpy.float64))
-        self._numbers[places] = numbers
-
-    def remove(self, number: int) -> None:
-        """Take out the vector under a number, if any; the last row moves into its place."""
-        place = self._places.pop(number, None)
-        if place is None:
+    def put(self, places: Places, vectors: NDArray[numpy.floating]) -> None:
+        """Put vectors, one a row, at places of which none occurs twice. All are put in, or none."""
+        rows = _rounded(vectors, (len(places), self._dimensions))
+        if not len(places):
             return
-        last = len(self)
-        if place != last:
-            for column in (self._rows, self._lengths, self._numbers):
-                column[place] = column[last]
-            self._places[int(self._numbers[place])] = place
+        self._make_room(int(places.max()) + 1)
+        self._count += len(places) - int(numpy.count_nonzero(self._held[places]))
+        self._rows[places], self._held[places] = rows, True
+        if self._count > EXACT and (self._signs is None or self._count > 2 * self._signs.of):
+            self._signs = _Signs(self._rows, numpy.flatnonzero(self._held))
+        elif self._signs is not None:
+            self._signs.put(places, rows.astype(numpy.float32))
 
-    def search(self, query: Floats, candidates: Candidates, limit: int) -> list[tuple[int, float]]:
-        """The `limit` nearest among the candidates (None: among all) as (number, cosine), best first."""
+    def drop(self, places: Places) -> None:
+        """Take out the vectors at these places; none there is no error."""
+        places = places[places < len(self._held)]
+        self._held[places] = False
+        self._count = int(numpy.count_nonzero(self._held))
+
+    def search(self, query: Floats, allowed: Flags, limit: int) -> Nearest:
+        """The `limit` nearest of those whose place is flagged, best first."""
         unit = _unit(query, self._dimensions)
-        places = self._allowed(candidates)
-        if limit < 1 or not len(places):
-            return []
-        places = self._within_reach(unit, places, limit)
-        # einsum sums every row in the same order, which a matrix product does not.
-        products = numpy.einsum("ij,j->i", self._rows[places].astype(numpy.float64), unit)
-        scores = _stepped(products / self._lengths[places])
-        numbers = self._numbers[places]
-        order = numpy.lexsort((numbers, -scores))[:limit]
-        return list(zip(numbers[order].tolist(), scores[order].tolist(), strict=True))
+        size = min(len(allowed), len(self._held))
+        there = self._held[:size] & allowed[:size]
+        if limit < 1 or not there.any():
+            return Nearest(numpy.empty(0, dtype=numpy.intp), numpy.empty(0))
+        enough = max(NEARER, 2 * limit)
+        places = numpy.flatnonzero(there)
+        if self._signs is not None and len(places) > max(EXACT, enough):
+            places = self._signs.near(unit.astype(numpy.float32), there, places, max(NEAR, enough))
+            places = self._signs.nearer(unit.astype(numpy.float32), places, enough)
+        return _best(places, _cosines(self._rows[places], unit), limit)
 
-    def _allowed(self, candidates: Candidates) -> NDArray[numpy.intp]:
-        """The places of the rows that may be found."""
-        if candidates is None:
-            return numpy.arange(len(self))
-        if not isinstance(candidates, numpy.ndarray):
-            candidates = numpy.fromiter(candidates, dtype=numpy.int64)
-        return numpy.flatnonzero(numpy.isin(self._numbers[: len(self)], candidates))
+    def cosines(self, query: Floats, places: Places) -> Doubles:
+        """The cosine of the vector at each of these places, not rounded; NaN where there is none."""
+        unit, found = _unit(query, self._dimensions), numpy.full(len(places), numpy.nan)
+        held = places < len(self._held)
+        held[held] = self._held[places[held]]
+        found[held] = _cosines(self._rows[places[held]], unit)
+        return found
 
-    def _within_reach(
-        self, unit: NDArray[numpy.float64], places: NDArray[numpy.intp], limit: int
-    ) -> NDArray[numpy.intp]:
-        """The places that can hold one of the `limit` best, by a scan in float32.
+    def _make_room(self, size: int) -> None:
+        if size > len(self._held):
+            room = max(64, size, 2 * len(self._held))
+            rows = numpy.zeros((room, self._dimensions), dtype=numpy.float16)
+            rows[: len(self._rows)] = self._rows
+            self._rows, self._held = rows, numpy.append(self._held, numpy.zeros(room - len(self._held), dtype=bool))
 
-        A float32 sum of n products of unit vectors is wrong by at most n * 2**-24 (Higham, Accuracy and
-        Stability of Numerical Algorithms, section 3.1), both here and at the limit; rounding adds a step.
-        """
-        if limit >= len(places):
+
+class _Signs:
+    """On which side of the mean each value of a vector lies, and what makes an estimate of a product of that.
+
+    For a vector v of length one, c = v - mean, s its signs and q the question: q.v = q.mean + (q - mean).c + mean.c,
+    and (q - mean).c is about (q - mean).s times c.c / c.s.
+    """
+
+    def __init__(self, rows: NDArray[numpy.float16], places: Places) -> None:
+        """Of the rows at these places, around the mean of some of them."""
+        self._dimensions = rows.shape[1]
+        some = rows[places[:: -(-len(places) // SAMPLE)]].astype(numpy.float32)
+        self._mean: Floats = (some / numpy.linalg.norm(some, axis=1, keepdims=True)).mean(axis=0)
+        self.of = len(places)
+        self._words = numpy.zeros((-(-self._dimensions // 64), len(rows)), dtype=numpy.uint64)
+        self._factors = numpy.zeros(len(rows), dtype=numpy.float32)
+        self._offsets = numpy.zeros(len(rows), dtype=numpy.float32)
+        for first in range(0, len(places), _BLOCK):
+            part = places[first : first + _BLOCK]
+            self.put(part, rows[part].astype(numpy.float32))
+
+    @property
+    def bytes(self) -> int:
+        """What they take of memory."""
+        return self._words.nbytes + self._factors.nbytes + self._offsets.nbytes
+
+    def put(self, places: Places, rows: Floats) -> None:
+        """Note the signs of the rows at these places."""
+        if (last := int(places.max())) >= len(self._factors):
+            more = max(last + 1 - len(self._factors), len(self._factors))
+            self._words = numpy.pad(self._words, ((0, 0), (0, more)))
+            self._factors, self._offsets = (numpy.pad(each, (0, more)) for each in (self._factors, self._offsets))
+        around = rows / numpy.linalg.norm(rows, axis=1, keepdims=True) - self._mean
+        self._words[:, places] = self._packed(around).T
+        length = numpy.abs(around).sum(axis=1)
+        self._factors[places] = numpy.einsum("ij,ij->i", around, around) / numpy.where(length, length, 1)
+        self._offsets[places] = around @ self._mean
+
+    def near(self, unit: Floats, there: Flags, places: Places, limit: int) -> Places:
+        """The `limit` places, of those that are flagged, whose signs are most like the question's."""
+        if len(places) <= limit:
             return places
-        narrow = len(places) * 2 < len(self)
-        rows = self._rows[places] if narrow else self._rows[: len(self)]
-        products = rows @ unit.astype(numpy.float32)
-        scores = (products if narrow else products[places]) / self._lengths[places]
-        worst = numpy.partition(scores, len(scores) - limit)[len(scores) - limit]
-        reach: NDArray[numpy.intp] = places[scores >= worst - self._dimensions * 2.0**-23 - 2 * STEP]
-        return reach
+        asked = unit - self._mean
+        scores = self._alike(self._packed(asked[numpy.newaxis])[0], float(numpy.abs(asked).sum()), len(there))
+        scores = scores if len(places) == len(there) else scores[places]
+        best = numpy.argpartition(scores, len(scores) - limit)[-limit:]
+        return places[best]
 
-    def _grow(self) -> None:
-        """Double the room for rows."""
-        room = 2 * len(self._numbers)
-        self._rows = numpy.resize(self._rows, (room, self._dimensions))
-        self._lengths = numpy.resize(self._lengths, room)
-        self._numbers = numpy.resize(self._numbers, room)
+    def nearer(self, unit: Floats, places: Places, limit: int) -> Places:
+        """The `limit` of these places whose signs have the greatest products with the question."""
+        if len(places) <= limit:
+            return places
+        asked = unit - self._mean
+        bits = numpy.unpackbits(numpy.ascontiguousarray(self._words[:, places].T).view(numpy.uint8), axis=1)
+        products = 2 * _products(bits[:, : self._dimensions], asked) - asked.sum()
+        scores = products * self._factors[places] + self._offsets[places]
+        return places[numpy.argpartition(scores, len(scores) - limit)[-limit:]]
+
+    def _alike(self, asked: NDArray[numpy.uint64], length: float, size: int) -> Floats:
+        """An estimate of each product from how many signs are the same, a block at a time to stay in the cache."""
+        scores = numpy.empty(size, dtype=numpy.float32)
+        whole, each = numpy.float32(length), numpy.float32(2 * length / self._dimensions)
+        for first in range(0, size, _BLOCK):
+            part = slice(first, min(size, first + _BLOCK))
+            other = numpy.zeros(part.stop - part.start, dtype=numpy.uint16)
+            for word, mine in zip(self._words[:, part], asked, strict=True):
+                other += numpy.bitwise_count(word ^ mine)
+            scores[part] = (whole - each * other) * self._factors[part] + self._offsets[part]
+        return scores
+
+    def _packed(self, around: Floats) -> NDArray[numpy.uint64]:
+        """The signs of each row as whole words."""
+        bits = numpy.packbits(around > 0, axis=1)
+        missing = 8 * len(self._words) - bits.shape[1]
+        return numpy.ascontiguousarray(numpy.pad(bits, ((0, 0), (0, missing)))).view(numpy.uint64)
 
 
 class SqliteVecIndex:
     """A vector index in a table in memory, every row scored by sqlite-vec's `vec_distance_cosine`.
 
-    An independent witness of `NumpyIndex`, and slower. It scans rather than asking a `vec0` table for its
+    An independent witness of `NumpyIndex`, exact and slower. It scans rather than asking a `vec0` table for its
     nearest k, which stops at 4096 and does not say which of equal rows it drops. sqlite-vec sums in
     float32: a cosine may differ from NumpyIndex's by two steps of 2**-20, and rows that close may change
     places.
@@ -164,63 +233,75 @@ class SqliteVecIndex:
         self._connection.enable_load_extension(True)
         sqlite_vec.load(self._connection)
         self._connection.enable_load_extension(False)
-        self._connection.execute("CREATE TABLE vector (number INTEGER PRIMARY KEY, row BLOB NOT NULL)")
+        self._connection.execute("CREATE TABLE vector (place INTEGER PRIMARY KEY, row BLOB NOT NULL)")
 
     def __len__(self) -> int:
         """How many vectors are held."""
         return int(self._connection.execute("SELECT count(*) FROM vector").fetchone()[0])
 
-    def add(self, number: int, vector: Floats) -> None:
-        """Put a vector under a number, in place of the one that is there."""
-        self.add_many([number], numpy.asarray(vector)[numpy.newaxis])
+    def put(self, places: Places, vectors: NDArray[numpy.floating]) -> None:
+        """Put vectors, one a row, at places of which none occurs twice. All are put in, or none."""
+        rows = _rounded(vectors, (len(places), self._dimensions)).astype(numpy.float32)
+        put = [(int(place), row.tobytes()) for place, row in zip(places, rows, strict=True)]
+        self._connection.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", put)
 
-    def add_many(self, numbers: Sequence[int], vectors: NDArray[numpy.floating]) -> None:
-        """Put vectors, one a row, under numbers of which none occurs twice. All are put in, or none."""
-        rows = _rounded(vectors, (len(numbers), self._dimensions))
-        rows_to_put = [(int(number), row.tobytes()) for number, row in zip(numbers, rows, strict=True)]
-        self._connection.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows_to_put)
+    def drop(self, places: Places) -> None:
+        """Take out the vectors at these places; none there is no error."""
+        self._connection.executemany("DELETE FROM vector WHERE place = ?", [(int(place),) for place in places])
 
-    def remove(self, number: int) -> None:
-        """Take out the vector under a number, if any."""
-        self._connection.execute("DELETE FROM vector WHERE number = ?", (int(number),))
-
-    def search(self, query: Floats, candidates: Candidates, limit: int) -> list[tuple[int, float]]:
-        """The `limit` nearest among the candidates (None: among all) as (number, cosine), best first."""
+    def search(self, query: Floats, allowed: Flags, limit: int) -> Nearest:
+        """The `limit` nearest of those whose place is flagged, best first."""
         unit = _unit(query, self._dimensions).astype(numpy.float32).tobytes()
-        sql = "SELECT number, vec_distance_cosine(row, ?) FROM vector"
-        if candidates is None:
-            found = self._connection.execute(sql, (unit,)).fetchall()
-        else:
-            wanted = json.dumps([int(number) for number in candidates])
-            sql += " WHERE number IN (SELECT value FROM json_each(?))"
-            found = self._connection.execute(sql, (unit, wanted)).fetchall()
-        scores = _stepped(1 - numpy.array([distance for _, distance in found]))
-        hits = zip([number for number, _ in found], scores.tolist(), strict=True)
-        return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[: max(limit, 0)]
+        found = self._connection.execute("SELECT place, vec_distance_cosine(row, ?) FROM vector", (unit,)).fetchall()
+        places = numpy.array([place for place, _ in found], dtype=numpy.intp)
+        cosines = 1 - numpy.array([distance for _, distance in found], dtype=numpy.float64)
+        there = places < len(allowed)
+        there[there] = allowed[places[there]]
+        return _best(places[there], cosines[there], max(limit, 0))
 
 
-def _rounded(vectors: NDArray[numpy.floating], shape: tuple[int, int]) -> Floats:
+    def cosines(self, query: Floats, places: Places) -> Doubles:
+        """The cosine of the vector at each of these places, not rounded; NaN where there is none."""
+        unit = _unit(query, self._dimensions).astype(numpy.float32).tobytes()
+        one = "SELECT 1 - vec_distance_cosine(row, ?) FROM vector WHERE place = ?"
+        rows = (self._connection.execute(one, (unit, int(place))).fetchone() for place in places)
+        return numpy.array([numpy.nan if row is None else row[0] for row in rows], dtype=numpy.float64)
+
+
+def _rounded(vectors: NDArray[numpy.floating], shape: tuple[int, int]) -> NDArray[numpy.float16]:
     """The vectors with each value rounded to float16."""
     with numpy.errstate(over="ignore", under="ignore"):
-        rows = numpy.asarray(vectors).astype(numpy.float16).astype(numpy.float32)
+        rows = numpy.asarray(vectors).astype(numpy.float16)
     if rows.shape != shape or not numpy.isfinite(rows).all() or not rows.any(axis=1).all():
         raise ValueError(f"not a vector of {shape[1]} values that float16 can hold")
     return rows
 
 
-def _unit(query: Floats, dimensions: int) -> NDArray[numpy.float64]:
+def _unit(query: Floats, dimensions: int) -> Doubles:
     """The query scaled to length one."""
     wide = numpy.asarray(query).astype(numpy.float64)
     if wide.shape != (dimensions,) or not numpy.isfinite(wide).all() or not wide.any():
         raise ValueError(f"not a query of {dimensions} finite values")
-    return wide / _length(wide)
+    return wide / numpy.linalg.norm(wide)
 
 
-def _length(vector: NDArray[numpy.floating]) -> float:
-    """Euclidean length, summed in float64."""
-    return float(numpy.linalg.norm(vector.astype(numpy.float64)))
+def _cosines(rows: NDArray[numpy.float16], unit: Doubles) -> Doubles:
+    """The cosine of each row with a vector of length one; einsum sums every row in the same order."""
+    wide = rows.astype(numpy.float64)
+    cosines: Doubles = numpy.einsum("ij,j->i", wide, unit) / numpy.sqrt(numpy.einsum("ij,ij->i", wide, wide))
+    return cosines
 
 
-def _stepped(scores: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
-    """Scores rounded to multiples of 2**-20; never a negative zero."""
-    return numpy.round(scores / STEP) * STEP + 0.0
+def _best(places: Places, cosines: Doubles, limit: int) -> Nearest:
+    """The best, with their cosines rounded to multiples of 2**-20; never a negative zero."""
+    rounded = numpy.round(cosines / STEP) * STEP + 0.0
+    order = numpy.lexsort((places, -rounded))[:limit]
+    return Nearest(places[order], rounded[order])
+
+
+def _products(bits: NDArray[numpy.uint8], asked: Floats) -> Floats:
+    """The product of each row with a vector, in parts so small that the linear algebra keeps to one thread."""
+    most = max(1, _PRODUCTS // len(asked))
+    parts = [bits[first : first + most].astype(numpy.float32) @ asked for first in range(0, len(bits), most)]
+    products: Floats = numpy.concatenate(parts)
+    return products

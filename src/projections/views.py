@@ -6,11 +6,11 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventsourcing.persistence import Tracking
 from eventsourcing.sqlite import SQLiteTrackingRecorder
@@ -29,6 +29,9 @@ from .memories import Memories
 from .tokens import words_version
 from .vector import Vector
 from .view import Page, View
+
+if TYPE_CHECKING:
+    from .columns import KeptColumns
 
 PAGES = 32
 """How many pages are folded in one transaction: what they write to the same places is written once."""
@@ -69,6 +72,13 @@ class Views(SQLiteTrackingRecorder):
         self.path = path
         self._folded: dict[str, int] = {}
         self._logs: dict[str, Log] = {log.name: log for log in installation.logs}
+
+    @cached_property
+    def columns(self) -> KeptColumns:
+        """What recall looks at of the namespaces that were asked last."""
+        from .columns import KeptColumns  # noqa: PLC0415  numpy
+
+        return KeptColumns()
 
     @classmethod
     def create(cls, installation: Installation) -> Views:

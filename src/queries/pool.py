@@ -2,54 +2,80 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-_ROWS = (
-    "SELECT number, stream, namespace, thread, author, kind, coalesce(occurred_at, recorded_at), importance, "
-    "confidence, reinforced, words, cues FROM memories WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
-)
-_AROUND = "SELECT number, previous, next FROM keyword_around WHERE number IN (SELECT value FROM json_each(?))"
+import numpy
+from numpy.typing import NDArray
+
+from ..projections.columns import NOWHERE, ROW, Columns, Flags, Integers, Places
 
 
-class Candidate(NamedTuple):
-    """A memory of the pool, by its number in the views, as far as ranking looks at it. `at` is in microseconds."""
+class Searched(NamedTuple):
+    """A namespace that is asked: its columns, which memories are there now, and which of them may be found."""
 
-    number: int
-    stream: bytes
-    namespace: str
-    thread: str | None
-    author: str | None
-    kind: str
-    at: int
-    importance: float
-    confidence: float | None
-    reinforced: int
-    words: int
-    cues: int
+    columns: Columns
+    current: Flags
+    allowed: Flags
 
 
-Around = dict[int, tuple[int | None, int | None]]
-"""The turns before and after a turn of a thread, by number."""
+class Pool(NamedTuple):
+    """Memories by place in the pool: their numbers, threads and rows (see `columns.ROW`).
+
+    No two namespaces share a thread. `authors` and `kinds` are what the numbers in the rows stand for.
+    """
+
+    numbers: Integers
+    threads: Integers
+    rows: NDArray[numpy.void]
+    authors: Sequence[str]
+    kinds: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
 
 
-def candidates(cursor: Any, numbers: Collection[int]) -> list[Candidate]:
-    """What the views know of these memories, in order of numbers."""
-    return [Candidate(*row) for row in cursor.execute(_ROWS, (json.dumps(list(numbers)),)).fetchall()]
+def pooled(searched: Sequence[Searched], places: Sequence[Places]) -> Pool:
+    """The memories at these places of each namespace, one namespace after the other."""
+    authors: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    numbers, threads, rows = [numpy.empty(0, dtype=numpy.int64)], [numpy.empty(0, dtype=numpy.int64)], []
+    for place, ((columns, *_), at) in enumerate(zip(searched, places, strict=True)):
+        row = columns.rows[at]
+        row["author"] = _renumbered(row["author"], columns.authors, authors)
+        row["kind"] = _renumbered(row["kind"], columns.kinds, kinds)
+        thread = columns.threads[at].astype(numpy.int64)
+        thread[thread != NOWHERE] += place << 32
+        numbers.append(columns.numbers[at])
+        threads.append(thread)
+        rows.append(row)
+    whole = numpy.concatenate(rows) if rows else numpy.empty(0, dtype=ROW)
+    return Pool(numpy.concatenate(numbers), numpy.concatenate(threads), whole, list(authors), list(kinds))
 
 
-def around(cursor: Any, numbers: Collection[int]) -> Around:
-    """The turns around these memories, of those that stand in a thread."""
-    rows = cursor.execute(_AROUND, (json.dumps(list(numbers)),)).fetchall()
-    return {number: (previous, following) for number, previous, following in rows}
+def with_neighbours(searched: Searched, places: Places) -> Places:
+    """These places, and those of the turns around them that may be found."""
+    columns = searched.columns
+    around = numpy.concatenate([columns.previous[places], columns.following[places]])
+    around = around[around != NOWHERE]
+    return numpy.union1d(places, around[searched.allowed[around]])
 
 
-def before(cursor: Any, numbers: Sequence[int], steps: int) -> list[list[int | None]]:
-    """For one to `steps` steps back, the turn that stands so far before each of these memories in its thread."""
-    found, at = [], list[int | None](numbers)
+def back(searched: Searched, places: Places, steps: int) -> list[Places]:
+    """For one to `steps` steps back, the place of the turn that stands so far before each; NOWHERE for none."""
+    previous = numpy.append(searched.columns.previous, NOWHERE)
+    current = numpy.append(searched.current, False)
+    found, at = [], places
     for _ in range(steps):
-        known = around(cursor, {number for number in at if number is not None})
-        at = [None if number is None else known.get(number, (None, None))[0] for number in at]
+        before = previous[at]
+        at = numpy.where(current[before], before, NOWHERE)
         found.append(at)
     return found
+
+
+def _renumbered(numbers: NDArray[Any], texts: Sequence[str], known: dict[str, int]) -> NDArray[Any]:
+    """The numbers of the same texts in what is known, which grows."""
+    used = numpy.unique(numbers)
+    to = {number: known.setdefault(texts[number], len(known)) for number in used.tolist() if number != NOWHERE}
+    table = numpy.array([to.get(number, NOWHERE) for number in used.tolist()] or [0], dtype=numbers.dtype)
+    return table[numpy.searchsorted(used, numbers)]

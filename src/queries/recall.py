@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy
+
 from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
-from ..projections import keyword, memories
-from ..projections.condition import Condition
-from ..projections.record import Record
+from ..projections import lexical, memories
+from ..projections.columns import Columns, Flags, Integers, Places
 from ..projections.tokens import query_tokens
 from ..projections.views import RECALL, Views
 from . import dates, stages
+from .answer import STAGES, Answer, Hit, Question
 from .filters import Filters
 from .lookup import hydrate
-from .pool import Candidate, around, before, candidates
-from .stages import STAGES, STEPS, Column, standardised, stepped
+from .pool import Pool, Searched, back, pooled, with_neighbours
+from .stages import STEPS, Scores, standardised, stepped
 
 if TYPE_CHECKING:
     from ..projections.embedding import Embedded
+    from ..projections.vector_index import Nearest
 
 WHOLE = 1000
 """Where there are no more memories than this, the pool is all that either search finds."""
@@ -36,10 +38,7 @@ SLOPE, MIDDLE = 46.4, 0.8126
 """Relevance is the logistic function of SLOPE * (interaction - MIDDLE), fitted to questions on a conversation against
 
 questions on another one and on something else altogether."""
-RELEVANT = 0.08
-"""Where no hit is at least so relevant, nothing is."""
 
-Scores = dict[int, float]
 REQUIRED = frozenset({"fused"})
 
 
@@ -48,91 +47,43 @@ class Search(Protocol):
 
     space: str
 
-    def follow(self, views: Views) -> int:
-        """Take in what the views have gained; returns how many have no vector yet."""
+    def follow(self, views: Views, namespaces: Collection[str]) -> int:
+        """Take in what the views have gained in these namespaces; returns how many have no vector yet."""
 
-    def wait(self, seconds: float) -> int:
-        """Wait at most so long for missing vectors; returns how many still are."""
+    def wait(self, seconds: float, namespaces: Collection[str]) -> int:
+        """Wait at most so long for their missing vectors; returns how many still are."""
 
     def ask(self, question: str) -> Embedded:
         """A question in the embedding space."""
 
-    def nearest(self, asked: Embedded, candidates: list[int], limit: int) -> list[tuple[int, float]]:
-        """The nearest of the candidates, best first."""
+    def nearest(self, asked: Embedded, columns: Columns, allowed: Flags, limit: int) -> Nearest:
+        """The nearest of the memories of a namespace that are flagged, best first."""
 
-    def interaction(self, asked: Embedded, windows: Sequence[Sequence[int | None]]) -> list[float | None] | None:
-        """How well the tokens of a question meet each memory and the turns before it."""
+    def cosines(self, asked: Embedded, columns: Columns, places: Places) -> Scores:
+        """How near the memories at these places of a namespace are to a question; NaN for those without a vector."""
 
+    def kept(self, columns: Columns) -> Integers:
+        """By place, what stands for the vector of each memory of a namespace; 0 for none."""
 
-class Question(NamedTuple):
-    """What is asked: the words, where to look, how many memories at most, when (microseconds), and what they fulfil.
-
-    `namespaces` are the names under which memories were stored, `aliases` those among them that are called otherwise
-    now; `without` are stages of the ranking to leave out.
-    """
-
-    text: str
-    namespaces: tuple[str, ...]
-    limit: int
-    now: int
-    filters: Filters = Filters()
-    aliases: Mapping[str, str] = {}
-    without: frozenset[str] = frozenset()
-
-
-class Hit(NamedTuple):
-    """A memory that answers, and what each stage added to its score: None where a stage did not see it.
-
-    `score` is the sum: higher is better within one recall, and nothing beyond it. `relevance` is a probability, from
-    0 to 1, that it is about what was asked, whatever else there is; None without a model that tells. It tells a
-    question on something else from one that can be answered here; not one that supposes what is not so.
-    """
-
-    record: Record
-    scores: Mapping[str, float | None]
-    relevance: float | None = None
-
-    @property
-    def id(self) -> str:
-        """The memory's id."""
-        return self.record.id
-
-    @property
-    def text(self) -> str:
-        """The memory's text, from the signed log."""
-        return self.record.text
-
-    @property
-    def score(self) -> float:
-        """The sum over the stages."""
-        return self.scores["fused"] or 0.0
-
-
-class Answer(NamedTuple):
-    """The hits, best first; what was missing when they were found; and the state of the log they come from."""
-
-    hits: tuple[Hit, ...]
-    degraded: tuple[str, ...]
-    log_size: int
-    log_root: bytes
-    pipeline: str
+    def interaction(self, asked: Embedded, windows: Integers) -> Scores | None:
+        """How well the tokens of a question meet each memory and the turns before it: a row of `kept` for each."""
 
 
 class Found(NamedTuple):
-    """What the two searches say of the pool; no dense score where there is no model."""
+    """What the two searches say of the pool; NaN where a memory has no vector. No dense scores without a model."""
 
     lexical: Scores
-    dense: Scores
-    interaction: list[float | None] | None
+    dense: Scores | None
+    interaction: Scores | None
 
 
 class Ranked(NamedTuple):
-    """The pool with the scores of its stages in steps, and its order, best first."""
+    """The pool with the scores of its stages, and its order, best first."""
 
-    pool: list[Candidate]
-    columns: Mapping[str, Sequence[int | None]]
-    relevance: Sequence[float | None]
-    order: list[int]
+    pool: Pool
+    scores: Mapping[str, Scores]
+    relevance: Scores
+    order: Places
 
 
 def recall(log: Log, views: Views, search: Search | None, question: Question) -> Answer:
@@ -148,15 +99,16 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
     views.catch_up(RECALL)
     asked, degraded = _ask(search, views, question)
     with views.reading() as cursor:
-        ranked = _rank(cursor, search, asked, question)
+        ranked = _rank(cursor, views, None if asked is None else search, asked, question)
         hits = _hits(log, cursor, ranked, question)
     return Answer(hits, degraded, tip.size, tip.frontier.root(), fingerprint(search, question.without))
 
 
 def fingerprint(search: Search | None, without: Collection[str] = ()) -> str:
     """Twelve hexadecimal digits that change with anything that could change an order."""
-    constants = [[pair for pair in sorted(vars(module).items()) if pair[0].isupper()] for module in (stages, dates)]
-    parts = (constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK, keyword.WEIGHTS, sorted(without))
+    modules = (stages, dates, lexical)
+    constants = [[pair for pair in sorted(vars(module).items()) if pair[0].isupper()] for module in modules]
+    parts = (constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK, sorted(without))
     space = search.space if search else "none"
     return hashlib.blake2b(repr((parts, space)).encode(), digest_size=6).hexdigest()
 
@@ -169,8 +121,8 @@ def _ask(search: Search | None, views: Views, question: Question) -> tuple[Embed
     if search is None:
         return None, ("no embedding model: found by words alone",)
     try:
-        search.follow(views)
-        missing = search.wait(WAIT_SECONDS)
+        search.follow(views, question.namespaces)
+        missing = search.wait(WAIT_SECONDS, question.namespaces)
         asked = search.ask(question.text)
     except ModelMissing as error:
         return None, (f"the embedding model failed, found by words alone: {error}",)
@@ -183,117 +135,154 @@ def _ask(search: Search | None, views: Views, question: Question) -> tuple[Embed
 # ---- the pool
 
 
-def _rank(cursor: Any, search: Search | None, asked: Embedded | None, question: Question) -> Ranked:
-    condition = question.filters.of_current(question.now)
-    allowed = memories.recallable(cursor, question.namespaces, condition)
-    limit = len(allowed) if len(allowed) <= WHOLE else max(SIDE, question.limit)
-    lexical = _lexical(cursor, question, condition, limit)
-    dense = {} if search is None or asked is None else _stepped(search.nearest(asked, allowed, limit))
-    numbers = {*lexical, *dense} if len(allowed) <= WHOLE else _best(cursor, lexical, dense, {*allowed})
-    pool = candidates(cursor, numbers)
-    found = Found(lexical, dense, _interaction(cursor, search, asked, [each.number for each in pool]))
-    return rank(pool, found, question)
+def _rank(cursor: Any, views: Views, search: Search | None, asked: Embedded | None, question: Question) -> Ranked:
+    searched = _searched(cursor, views, question)
+    matching = lexical.search(cursor, query_tokens(question.text), [(each.columns, each.current) for each in searched])
+    there = sum(int(numpy.count_nonzero(each.allowed)) for each in searched)
+    limit = there if there <= WHOLE else max(SIDE, question.limit)
+    scored = partial(_found, search, asked, searched, matching)
+    places = _union(_matching(searched, matching, limit), _nearest(search, asked, searched, limit))
+    if there > WHOLE:
+        places = _with_around(searched, places, scored(places))
+    interaction = _interaction(search, asked, searched, places)
+    return rank(pooled(searched, places), scored(places)._replace(interaction=interaction), question)
 
 
-def _lexical(cursor: Any, question: Question, condition: Condition, limit: int) -> Scores:
-    words = query_tokens(question.text)
-    return _stepped(keyword.search(cursor, words, question.namespaces, condition, limit))
+def _searched(cursor: Any, views: Views, question: Question) -> list[Searched]:
+    """The namespaces that are asked, and which of their memories may be found."""
+    namespaces = list(dict.fromkeys(question.namespaces))
+    columns = views.columns.of(cursor, namespaces)
+    current = [each.until > question.now for each in columns]
+    if question.filters == Filters():
+        return [Searched(each, flags, flags) for each, flags in zip(columns, current, strict=True)]
+    fulfilling = memories.recallable(cursor, namespaces, question.filters.of_current(question.now))
+    numbers = numpy.array(fulfilling, dtype=numpy.int64)
+    allowed = [numpy.zeros(len(each), dtype=bool) for each in columns]
+    for each, flags in zip(columns, allowed, strict=True):
+        flags[each.places(numbers)] = True
+    return [Searched(each, now | may, may) for each, now, may in zip(columns, current, allowed, strict=True)]
 
 
-def _stepped(found: Iterable[tuple[int, float]]) -> Scores:
-    return {number: stepped(score) for number, score in found}
+def _matching(searched: Sequence[Searched], matching: Sequence[Scores], limit: int) -> list[Places]:
+    """The memories that match best by words."""
+    places = [numpy.flatnonzero(scores * each.allowed) for each, scores in zip(searched, matching, strict=True)]
+    return _best(places, [scores[at] for scores, at in zip(matching, places, strict=True)], limit)
 
 
-def _best(cursor: Any, lexical: Scores, dense: Scores, allowed: set[int]) -> set[int]:
-    """The best by either search, and the turns around the best by both."""
-    numbers = sorted({*lexical, *dense})
-    both = _fused_searches(numbers, Found(lexical, dense, None))
-    best = sorted(numbers, key=lambda number: (-both[number], number))[:WITH_AROUND]
-    turns = {turn for pair in around(cursor, best).values() for turn in pair if turn is not None}
-    return {*numbers, *turns & allowed}
+def _nearest(
+    search: Search | None, asked: Embedded | None, searched: Sequence[Searched], limit: int
+) -> list[Places]:
+    """The memories that are nearest by meaning."""
+    if search is None or asked is None:
+        return [numpy.empty(0, dtype=numpy.intp) for _ in searched]
+    found = [search.nearest(asked, each.columns, each.allowed, limit) for each in searched]
+    return _best([each.places for each in found], [each.cosines for each in found], limit)
 
 
-def _fused_searches(numbers: Sequence[int], found: Found) -> Scores:
-    dense, lexical = _columns(numbers, found)
-    return {
-        number: stages.DENSE_ALONE * by_meaning + stages.LEXICAL_BESIDE * by_words
-        for number, by_meaning, by_words in zip(numbers, dense, lexical, strict=True)
-    }
+def _best(places: Sequence[Places], scores: Sequence[Scores], limit: int) -> list[Places]:
+    """The places of the `limit` best of all namespaces; of equal ones those that come first."""
+    whole = numpy.concatenate([numpy.empty(0), *map(stepped, scores)])
+    if len(whole) <= limit:
+        return list(places)
+    last = numpy.partition(whole, len(whole) - limit)[len(whole) - limit]
+    best = whole > last
+    best[numpy.flatnonzero(whole == last)[: limit - int(numpy.count_nonzero(best))]] = True
+    parts = numpy.split(best, numpy.cumsum([len(each) for each in places])[:-1])
+    return [each[part] for each, part in zip(places, parts, strict=True)]
+
+
+def _union(first: Sequence[Places], second: Sequence[Places]) -> list[Places]:
+    return [numpy.union1d(one, other) for one, other in zip(first, second, strict=True)]
+
+
+def _with_around(searched: Sequence[Searched], places: Sequence[Places], found: Found) -> list[Places]:
+    """These places, and those of the turns around the best by both searches."""
+    meaning = numpy.zeros(len(found.lexical)) if found.dense is None else standardised(found.dense)
+    both = stages.DENSE_ALONE * meaning + stages.LEXICAL_BESIDE * standardised(found.lexical)
+    parts = numpy.split(both, numpy.cumsum([len(each) for each in places])[:-1])
+    around = zip(searched, _best(places, parts, WITH_AROUND), strict=True)
+    return _union(places, [with_neighbours(each, best) for each, best in around])
+
+
+def _found(
+    search: Search | None,
+    asked: Embedded | None,
+    searched: Sequence[Searched],
+    matching: Sequence[Scores],
+    places: Sequence[Places],
+) -> Found:
+    """What the two searches say of the memories at these places."""
+    words = [scores[at] for scores, at in zip(matching, places, strict=True)]
+    if search is None or asked is None:
+        return Found(_joined(words), None, None)
+    each = zip(searched, places, strict=True)
+    return Found(_joined(words), _joined([search.cosines(asked, one.columns, at) for one, at in each]), None)
 
 
 def _interaction(
-    cursor: Any, search: Search | None, asked: Embedded | None, numbers: list[int]
-) -> list[float | None] | None:
-    if search is None or asked is None or not numbers:
+    search: Search | None, asked: Embedded | None, searched: Sequence[Searched], places: Sequence[Places]
+) -> Scores | None:
+    """How well the question meets each of these memories with the turns before it."""
+    if search is None or asked is None:
         return None
-    found = search.interaction(asked, list(zip(numbers, *before(cursor, numbers, STEPS_BACK), strict=True)))
-    return None if found is None else [None if score is None else stepped(score) for score in found]
+    windows = [numpy.empty((0, 1 + STEPS_BACK), dtype=numpy.int64)]
+    for each, at in zip(searched, places, strict=True):
+        kept = numpy.append(search.kept(each.columns), 0)
+        windows.append(numpy.stack([kept[at], *(kept[before] for before in back(each, at, STEPS_BACK))], axis=1))
+    found = search.interaction(asked, numpy.concatenate(windows))
+    return None if found is None else stepped(found)
+
+
+def _joined(scores: Sequence[Scores]) -> Scores:
+    return stepped(numpy.concatenate([numpy.empty(0), *scores]))
 
 
 # ---- the order
 
 
-def rank(pool: list[Candidate], found: Found, question: Question) -> Ranked:
+def rank(pool: Pool, found: Found, question: Question) -> Ranked:
     """Put the pool in order: by the sum of what the stages say, ties by stream id."""
     columns = _scored(pool, found, question)
-    total = _sums(columns)
-    order = sorted(range(len(pool)), key=lambda place: (-total[place], pool[place].stream))
-    seen = {"interaction": found.interaction or [None] * len(pool), "dense": [found.dense.get(c.number) for c in pool]}
-    said: dict[str, Sequence[int | None]] = {"fused": total, **columns}
-    for name, raw in seen.items():
-        said[name] = [None if value is None else score for value, score in zip(raw, said[name], strict=True)]
-    relevance = [None if value is None else _relevance(value) for value in seen["interaction"]]
-    return Ranked(pool, said, relevance, order)
+    total = _sum(columns, len(pool))
+    streams = pool.rows["stream"]
+    order = numpy.lexsort((streams[:, 1], streams[:, 0], -total))
+    said = {name: column / STEPS for name, column in {"fused": total, **columns}.items()}
+    unknown = numpy.full(len(pool), numpy.nan)
+    for name, raw in {"interaction": found.interaction, "dense": found.dense}.items():
+        said[name] = unknown if raw is None else numpy.where(numpy.isnan(raw), numpy.nan, said[name])
+    met = unknown if found.interaction is None else found.interaction
+    return Ranked(pool, said, 1 / (1 + numpy.exp(-SLOPE * (met - MIDDLE))), order)
 
 
-def _scored(pool: list[Candidate], found: Found, question: Question) -> dict[str, list[int]]:
+def _scored(pool: Pool, found: Found, question: Question) -> dict[str, Integers]:
     """What each stage adds to the score of each memory, in steps; nothing where it is left out."""
-    columns: dict[str, list[int]] = {}
-    nothing = [0] * len(pool)
+    columns: dict[str, Integers] = {}
+    nothing = numpy.zeros(len(pool), dtype=numpy.int64)
 
-    def stage(name: str, scores: Callable[[], Column]) -> None:
-        columns[name] = nothing if name in question.without else [round(score * STEPS) for score in scores()]
+    def stage(name: str, scores: Callable[[], Scores]) -> None:
+        left_out = name in question.without
+        columns[name] = nothing if left_out else numpy.round(scores() * STEPS).astype(numpy.int64)
 
-    dense, lexical = _columns([each.number for each in pool], found)
-    late = "interaction" not in question.without and any(score is not None for score in found.interaction or ())
+    unknown = numpy.full(len(pool), numpy.nan)
+    met, dense = (unknown if scores is None else scores for scores in (found.interaction, found.dense))
+    late = "interaction" not in question.without and not numpy.isnan(met).all()
     by_meaning = stages.DENSE if late else stages.DENSE_ALONE
-    by_words = stages.LEXICAL if late else stages.LEXICAL_BESIDE if found.dense else 1.0
-    stage("interaction", lambda: [stages.INTERACTION * z for z in _standardised_where_known(found.interaction, pool)])
-    stage("dense", lambda: [by_meaning * z for z in dense])
-    stage("lexical", lambda: [by_words * z for z in lexical])
+    by_words = stages.LEXICAL if late else 1.0 if numpy.isnan(dense).all() else stages.LEXICAL_BESIDE
+    stage("interaction", lambda: stages.INTERACTION * standardised(met))
+    stage("dense", lambda: by_meaning * standardised(dense))
+    stage("lexical", lambda: by_words * standardised(found.lexical))
     stage("content", partial(stages.content, pool))
     stage("question", partial(stages.question, pool))
     stage("dates", partial(stages.dates, pool, question.text, question.now))
     stage("asked", partial(stages.asked_for, pool, question.text))
     stage("utility", partial(stages.utility, pool, question.now))
-    stage("thread", lambda: stages.thread(pool, [total / STEPS for total in _sums(columns)]))
+    stage("thread", lambda: stages.thread(pool, _sum(columns, len(pool)) / STEPS))
     stage("author", partial(stages.author, pool, question.text))
     return columns
 
 
-def _sums(columns: Mapping[str, list[int]]) -> list[int]:
-    return list(map(sum, zip(*columns.values(), strict=True)))
-
-
-def _columns(numbers: Sequence[int], found: Found) -> tuple[Column, Column]:
-    """How far above the pool's mean each memory stands by meaning and by words; unseen ones as the worst seen."""
-    worst = min(found.dense.values(), default=0.0)
-    dense = standardised([found.dense.get(number, worst) for number in numbers])
-    lexical = standardised([found.lexical.get(number, 0.0) for number in numbers])
-    return dense, lexical
-
-
-def _standardised_where_known(scores: Sequence[float | None] | None, pool: Sequence[Candidate]) -> Column:
-    """As `standardised`; a memory without token vectors as the worst that has them."""
-    known = [score for score in scores or () if score is not None]
-    if scores is None or not known:
-        return [0.0] * len(pool)
-    worst = min(known)
-    return standardised([worst if score is None else score for score in scores])
-
-
-def _relevance(interaction: float) -> float:
-    return 1 / (1 + math.exp(-SLOPE * (interaction - MIDDLE)))
+def _sum(columns: Mapping[str, Integers], size: int) -> Integers:
+    return sum(columns.values(), start=numpy.zeros(size, dtype=numpy.int64))
 
 
 # ---- the hits
@@ -302,15 +291,19 @@ def _relevance(interaction: float) -> float:
 def _hits(log: Log, cursor: Any, ranked: Ranked, question: Question) -> tuple[Hit, ...]:
     """The first so many of the order, each read from the log and verified."""
     hits: list[Hit] = []
-    for place in ranked.order:
+    for place in ranked.order.tolist():
         if len(hits) == question.limit:
             break
-        (row,) = memories.rows_of(cursor, [ranked.pool[place].number])
+        (row,) = memories.rows_of(cursor, [int(ranked.pool.numbers[place])])
         record = hydrate(log, row)
         if record.stored.namespace not in question.namespaces:
             raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
         if record.status == "current":
             record = record.renamed(question.aliases.get(record.namespace, record.namespace))
-            scores = {name: None if (s := ranked.columns[name][place]) is None else s / STEPS for name in STAGES}
-            hits.append(Hit(record, scores, ranked.relevance[place]))
+            scores = {name: _known(ranked.scores[name][place]) for name in STAGES}
+            hits.append(Hit(record, scores, _known(ranked.relevance[place])))
     return tuple(hits)
+
+
+def _known(score: float) -> float | None:
+    return None if numpy.isnan(score) else float(score)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import date
 
+import numpy
+from numpy.typing import NDArray
+
 from ..events.instants import moment
+from ..projections.columns import NOWHERE
 from ..projections.cues import ASKS, TELLS_A_NUMBER, TELLS_A_TIME
 from .dates import dates_in, nearness
-from .pool import Candidate
+from .pool import Pool
 
 INTERACTION, DENSE, LEXICAL = 1.0, 0.5, 0.2
 DENSE_ALONE, LEXICAL_BESIDE = 1.0, 0.5
@@ -28,98 +31,101 @@ LONGEST_HALF_LIFE = 365.0
 STEPS = 1 << 20
 """Scores are whole numbers of steps of 2**-20, so that another engine's arithmetic gives the same order."""
 
-STAGES = (
-    "fused", "interaction", "dense", "lexical", "content", "question", "dates", "asked", "utility", "thread", "author",
-)  # fmt: skip
-"""What is put on record of each hit, in this order: the sum, then what each stage added to it."""
-
 _DAY = 86_400_000_000
 _ASKS_TIME = re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b", re.IGNORECASE)
 _ASKS_NUMBER = re.compile(r"\bhow (?:many|much|old|long|often|far)\b", re.IGNORECASE)
 _BOTH = re.compile(r"\bboth\b")
 _JOINS = r"\s*(?:,|&|\band\b)\s*"
 
-Column = list[float]
-"""One score for each memory of the pool."""
+Scores = NDArray[numpy.float64]
+"""One score for each memory of the pool; NaN where there is none."""
 
 
-def stepped(score: float) -> float:
-    """A score as a multiple of a step: what differs by less is the same."""
-    return round(score * STEPS) / STEPS
+def stepped(scores: Scores) -> Scores:
+    """Scores as multiples of a step: what differs by less is the same."""
+    return numpy.round(scores * STEPS) / STEPS
 
 
-def standardised(scores: Sequence[float]) -> Column:
-    """How many standard deviations above the mean of the pool each score is; 0 where all are equal."""
-    if not scores or min(scores) == max(scores):
-        return [0.0] * len(scores)
-    mean = math.fsum(scores) / len(scores)
-    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-    return [(score - mean) / deviation if deviation else 0.0 for score in scores]
+def standardised(scores: Scores) -> Scores:
+    """How many standard deviations above the mean of the pool each score is; 0 where all are equal.
+
+    NaN counts as the worst score there is.
+    """
+    known = scores[~numpy.isnan(scores)]
+    if not len(known) or known.min() == known.max():
+        return numpy.zeros(len(scores))
+    scores = numpy.where(numpy.isnan(scores), known.min(), scores)
+    deviation = scores.std()
+    found: Scores = (scores - scores.mean()) / (deviation or 1.0)
+    return found
 
 
-def content(pool: Sequence[Candidate]) -> Column:
+def content(pool: Pool) -> Scores:
     """A memory that says more can answer more: up to 25 different words count."""
-    return [CONTENT * min(1.0, each.words / CONTENT_WORDS) for each in pool]
+    return CONTENT * numpy.minimum(1.0, pool.rows["words"] / CONTENT_WORDS)
 
 
-def question(pool: Sequence[Candidate]) -> Column:
+def question(pool: Pool) -> Scores:
     """A question seldom answers one."""
-    return [QUESTION if each.cues & ASKS else 0.0 for each in pool]
+    return QUESTION * _shows(pool, ASKS)
 
 
-def dates(pool: Sequence[Candidate], asked: str, now: int) -> Column:
+def dates(pool: Pool, asked: str, now: int) -> Scores:
     """How near each memory is to the dates that the question names."""
-    named = dates_in(asked, _day(now))
-    return [nearness(named, _day(each.at)) if named else 0.0 for each in pool]
+    if not (named := dates_in(asked, _day(now))):
+        return numpy.zeros(len(pool))
+    days, which = numpy.unique(pool.rows["at"] // _DAY, return_inverse=True)
+    return numpy.array([nearness(named, _day(day * _DAY)) for day in days.tolist()] or [0.0])[which]
 
 
-def asked_for(pool: Sequence[Candidate], asked: str) -> Column:
+def asked_for(pool: Pool, asked: str) -> Scores:
     """A memory that tells a time, or a number, where the question asks for one."""
     time = ASKED_TIME if _ASKS_TIME.search(asked) else 0.0
     number = ASKED_NUMBER if not time and _ASKS_NUMBER.search(asked) else 0.0
-    return [
-        (time if each.cues & TELLS_A_TIME else 0.0) + (number if each.cues & TELLS_A_NUMBER else 0.0) for each in pool
-    ]
+    return time * _shows(pool, TELLS_A_TIME) + number * _shows(pool, TELLS_A_NUMBER)
 
 
-def utility(pool: Sequence[Candidate], now: int) -> Column:
+def utility(pool: Pool, now: int) -> Scores:
     """How useful each memory was said or found to be: importance, confidence, reinforcement, and how recent it is.
 
     Bounded, so that it orders what answers equally well and never buries what answers better.
     """
-    return [_utility(each, now) for each in pool]
+    rows = pool.rows
+    days = numpy.maximum(0.0, (float(now) - rows["at"].astype(float)) // _DAY)
+    lives = numpy.array([HALF_LIFE_DAYS.get(kind, LONGEST_HALF_LIFE) for kind in pool.kinds] or [LONGEST_HALF_LIFE])
+    recent = numpy.exp2(-days / lives[rows["kind"]])
+    often = numpy.minimum(3.0, numpy.log1p(rows["reinforced"]))
+    confidence = numpy.nan_to_num(rows["confidence"] - 0.5)
+    useful: Scores = IMPORTANCE * 2 * (rows["importance"] - 0.5) + CONFIDENCE * 2 * confidence
+    return useful + REINFORCED * often + RECENT * recent
 
 
-def thread(pool: Sequence[Candidate], scores: Sequence[float]) -> Column:
+def thread(pool: Pool, scores: Scores) -> Scores:
     """A part of the best score in a memory's thread."""
-    best: dict[tuple[str, str], float] = {}
-    for each, score in zip(pool, scores, strict=True):
-        if each.thread is not None:
-            place = each.namespace, each.thread
-            best[place] = max(best.get(place, -math.inf), score)
-    return [0.0 if each.thread is None else THREAD * best[each.namespace, each.thread] for each in pool]
+    threads, which = numpy.unique(pool.threads, return_inverse=True)
+    best = numpy.full(len(threads), -numpy.inf)
+    numpy.maximum.at(best, which, scores)
+    return numpy.where(pool.threads == NOWHERE, 0.0, THREAD * best[which]) if len(threads) else numpy.zeros(0)
 
 
-def author(pool: Sequence[Candidate], asked: str) -> Column:
+def author(pool: Pool, asked: str) -> Scores:
     """A memory by the one whom the question is about: the only author named, or the first of two."""
     text = _folded(asked)
-    named = _authors(pool, text)
+    named = _authors(pool.authors, text)
     about = named[0] if len(named) == 1 or (len(named) == 2 and not _joined(text, named)) else ()
-    return [AUTHOR if each.author in about else 0.0 for each in pool]
+    return AUTHOR * numpy.isin(pool.rows["author"], [pool.authors.index(name) for name in about])
 
 
-def _utility(each: Candidate, now: int) -> float:
-    days = max(0, now - each.at) // _DAY
-    confidence = 0.0 if each.confidence is None else each.confidence - 0.5
-    recent = math.exp2(-days / HALF_LIFE_DAYS.get(each.kind, LONGEST_HALF_LIFE))
-    often = min(3.0, math.log1p(each.reinforced))
-    return IMPORTANCE * 2 * (each.importance - 0.5) + CONFIDENCE * 2 * confidence + REINFORCED * often + RECENT * recent
+def _shows(pool: Pool, cue: int) -> NDArray[numpy.bool_]:
+    """Which memories show a cue."""
+    shown: NDArray[numpy.bool_] = pool.rows["cues"] & cue > 0
+    return shown
 
 
-def _authors(pool: Sequence[Candidate], text: str) -> list[tuple[str, ...]]:
+def _authors(authors: Sequence[str], text: str) -> list[tuple[str, ...]]:
     """The authors of the pool whom a question names, in its order; together those whom it calls by the same name."""
     found: dict[tuple[int, int], tuple[str, ...]] = {}
-    for name in sorted({each.author for each in pool if each.author}):
+    for name in sorted(filter(None, authors)):
         place = next((place for called in _called(name) if (place := _place(called, text))), None)
         if place:
             found[place] = (*found.get(place, ()), name)

@@ -1,0 +1,93 @@
+"""How well the words of a question match memories: BM25 over each memory, its tags and the turns around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from .columns import Columns, Flags, Integers, Places
+from .keyword import count, occurrences
+
+OWN, PREVIOUS, FOLLOWING, TAGS = 3.0, 2.0, 1.0, 1.0
+"""What a word weighs in a memory's own text, in the turn before it, in the one after it, and in its tags."""
+SATURATION, LENGTH = 1.2, 0.75
+"""BM25's k1 and b."""
+PRUNED_FROM, PRUNED_SHARE = 100_000, 0.2
+"""Among so many memories, a word that more than this share of them hold does not tell them apart."""
+
+Scores = NDArray[numpy.float64]
+
+
+class _Matched(NamedTuple):
+    """The memories of a namespace in which a word counts, in order of places, and how much it weighs there."""
+
+    places: Places
+    weights: Scores
+
+
+def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, Flags]]) -> list[Scores]:
+    """The BM25 score of each memory of these namespaces, 0 where no word is; current ones are flagged.
+
+    After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the fields of
+    a memory weighed as one text, and the inverse document frequency of all namespaces together kept above 0 as Lucene
+    does. Words must come from `query_tokens`. Among many memories the words that most hold are left out, but for the
+    rarest of them where there are no others.
+    """
+    total = sum(columns.count for columns, _ in searched)
+    scores = [numpy.zeros(len(columns)) for columns, _ in searched]
+    for word in _telling(cursor, words, [columns for columns, _ in searched], total):
+        matched = [_matched(cursor, word, *each) for each in searched]
+        holding = sum(len(each.places) for each in matched)
+        telling = math.log1p(max(0.0, total - holding + 0.5) / (holding + 0.5))
+        for (columns, _), (places, weights), found in zip(searched, matched, scores, strict=True):
+            long = columns.windows[places] / columns.mean_window if len(places) else 0.0
+            found[places] += telling * weights * (SATURATION + 1) / (
+                weights + SATURATION * (1 - LENGTH + LENGTH * long)
+            )
+    return scores
+
+
+def _telling(cursor: Any, words: Sequence[str], searched: Sequence[Columns], total: int) -> Sequence[str]:
+    """The words that tell memories apart."""
+    if total < PRUNED_FROM:
+        return words
+    held = {word: sum(count(cursor, columns.namespace, word) for columns in searched) for word in words}
+    telling = [word for word in words if held[word] <= PRUNED_SHARE * total]
+    return telling or sorted(words, key=lambda word: (held[word], word))[:1]
+
+
+def _matched(cursor: Any, word: str, columns: Columns, current: Flags) -> _Matched:
+    said = occurrences(cursor, columns.namespace, word)
+    if not said or not len(columns):
+        return _Matched(numpy.empty(0, dtype=numpy.intp), numpy.empty(0))
+    found = numpy.fromstring(said, dtype=numpy.int64, sep=",")
+    weight = numpy.zeros(len(columns) + 1)  # the last is nowhere
+    for stands, own in ((found[found & 1 == 0], True), (found[found & 1 == 1], False)):
+        places, times = _counted(columns, stands >> 1, current)
+        if own:
+            weight[places] += OWN * times
+            weight[columns.following[places]] += PREVIOUS * times
+            weight[columns.previous[places]] += FOLLOWING * times
+        else:
+            weight[places] += TAGS * times
+    weight = weight[:-1]
+    at = numpy.flatnonzero(weight)
+    at = at[current[at]]
+    return _Matched(at, weight[at])
+
+
+def _counted(columns: Columns, numbers: Integers, current: Flags) -> tuple[Places, Integers]:
+    """The places of current memories among these, in order, and how often each is named."""
+    if not len(numbers):
+        return numpy.empty(0, dtype=numpy.intp), numbers
+    begins = numpy.flatnonzero(numpy.append(True, numbers[1:] != numbers[:-1]))
+    times = numpy.diff(numpy.append(begins, len(numbers)))
+    places = numpy.searchsorted(columns.numbers, numbers[begins])
+    known = places < len(columns)
+    known[known] = columns.numbers[places[known]] == numbers[begins][known]
+    known[known] = current[places[known]]
+    return places[known], times[known]
