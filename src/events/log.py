@@ -198,6 +198,14 @@ class Log:
         with self._datastore.transaction(commit=False) as cursor:
             return self.events_within(cursor, stream, upto)
 
+    def events_of_each(self, streams: Sequence[bytes]) -> dict[bytes, list[LoggedEvent]]:
+        """As `events_of`, of each of some streams, whole."""
+        self.follow()
+        with self._datastore.transaction(commit=False) as cursor:
+            found = self.recorder.events_of_each(cursor, streams)
+            find_key = self._opening().of(cursor, streams)
+        return {stream: self._in_order(entries, find_key) for stream, entries in found.items()}
+
     def events_within(self, cursor: Any, stream: bytes, upto: int | None) -> list[LoggedEvent]:
         """As `events_of`, inside a transaction, of what is verified already."""
         return self._in_order(self.recorder.stream_events(cursor, stream, lte=upto))

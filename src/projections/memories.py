@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..events.driver import rows_in
 from ..events.kinds import Stored
 from .condition import Condition
 from .cues import cues_of
@@ -172,10 +173,10 @@ def sorted_rows(
     return [(row[: -len(_COLUMNS)], row[-len(_COLUMNS) :]) for row in rows]
 
 
-def rows_of(cursor: Any, numbers: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+def rows_of(cursor: Any, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
     """The full rows of these numbers, in the order given."""
-    for number in numbers:
-        yield cursor.execute(f"SELECT {_ALL} FROM memories WHERE number = ?", (number,)).fetchone()
+    rows = {row[0]: row for row in rows_in(cursor, f"SELECT {_ALL} FROM memories WHERE number IN ({{}})", numbers)}
+    return [rows[number] for number in numbers]
 
 
 def streams_of(cursor: Any, numbers: Iterable[int]) -> dict[int, bytes]:

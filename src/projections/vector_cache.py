@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import KeysMissing, Unavailable, ViewsDamaged
@@ -89,18 +89,14 @@ class VectorCache:
 
     def put(self, space: str, key: Key, made: Made) -> int:
         """Keep what was made of a document of a memory, in place of what there is. Returns its number in this file."""
+        (number,) = self.put_many(space, [(key, made)])
+        return number
+
+    def put_many(self, space: str, rows: Iterable[tuple[Key, Made]]) -> list[int]:
+        """As `put`, in one transaction."""
         with self._datastore.transaction(commit=True) as cursor:
             where = _number(cursor, "space", "id", space)
-            cursor.execute("SELECT number FROM made WHERE space = ? AND stream = ? AND input = ?", (where, *key))
-            before = cursor.fetchone()
-            number = before[0] if before else None
-            runtime = _number(cursor, "runtime", "name", made.runtime)
-            cursor.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (number, made.vector, runtime))
-            number = int(cursor.lastrowid)
-            cursor.execute("INSERT OR REPLACE INTO made VALUES (?, ?, ?, ?)", (where, *key, number))
-            if made.tokens:
-                cursor.execute("INSERT OR REPLACE INTO tokens VALUES (?, ?)", (number, made.tokens))
-        return number
+            return [_put(cursor, where, key, made) for key, made in rows]
 
     def check_pages(self) -> None:
         """Check the authentication code of every page. Raises ViewsDamaged."""
@@ -117,6 +113,18 @@ class VectorCache:
     def close(self) -> None:
         """Close the file."""
         self._datastore.close()
+
+
+def _put(cursor: Any, space: int, key: Key, made: Made) -> int:
+    cursor.execute("SELECT number FROM made WHERE space = ? AND stream = ? AND input = ?", (space, *key))
+    before = cursor.fetchone()
+    runtime = _number(cursor, "runtime", "name", made.runtime)
+    cursor.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (before and before[0], made.vector, runtime))
+    number = int(cursor.lastrowid)
+    cursor.execute("INSERT OR REPLACE INTO made VALUES (?, ?, ?, ?)", (space, *key, number))
+    if made.tokens:
+        cursor.execute("INSERT OR REPLACE INTO tokens VALUES (?, ?)", (number, made.tokens))
+    return number
 
 
 def _number(cursor: Any, table: str, column: str, name: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ Doubles = NDArray[numpy.float64]
 
 STEP = 2.0**-20
 """Scores are multiples of this, so that other arithmetic gives the same order."""
-EXACT = 2048
-"""Of so few vectors each is scored exactly."""
+EXACT = 16384
+"""Of so few vectors each is scored."""
 NEAR = 4000
 """Of more, so many are found by their signs alone, the best of those by a better estimate, and those scored exactly."""
 NEARER = 500
@@ -63,18 +63,19 @@ class VectorIndex(Protocol):
 
 
 class NumpyIndex:
-    """A vector index in arrays: 2 bytes of memory for a value, and beyond 2,048 vectors 40 for each vector.
+    """A vector index in arrays: 4 bytes of memory for a value, beyond 16,384 vectors 2 and a bit.
 
-    Up to there, exact. Beyond, in three stages: the signs of all vectors around their mean are compared with those of
+    Up to there, all are scanned, in float32. Beyond, it takes three stages: the signs of all vectors around their mean are compared with those of
     the question; of the 4,000 nearest by that, corrected for how well its signs stand for each (after Gao and Long,
     "RaBitQ", 2024), the product of the question with the signs is taken; and the 500 nearest by that, or twice the
-    limit, are scored exactly. The last sums are in float64 and in one order, so a score does not depend on the place.
+    limit, are scored exactly. The scores given are summed in float64 and in one order, so none depends on the place.
     """
 
     def __init__(self, dimensions: int) -> None:
         """An empty index of vectors of `dimensions` values."""
         self._dimensions = dimensions
-        self._rows = numpy.empty((0, dimensions), dtype=numpy.float16)
+        self._rows: NDArray[numpy.floating] = numpy.empty((0, dimensions), dtype=numpy.float32)
+        self._lengths = numpy.ones(0, dtype=numpy.float32)
         self._held = numpy.zeros(0, dtype=bool)
         self._count = 0
         self._signs: _Signs | None = None
@@ -86,7 +87,8 @@ class NumpyIndex:
     @property
     def bytes(self) -> int:
         """What it takes of memory."""
-        return self._rows.nbytes + self._held.nbytes + (self._signs.bytes if self._signs else 0)
+        arrays = (self._rows, self._lengths, self._held)
+        return sum(array.nbytes for array in arrays) + (self._signs.bytes if self._signs else 0)
 
     def put(self, places: Places, vectors: NDArray[numpy.floating]) -> None:
         """Put vectors, one a row, at places of which none occurs twice. All are put in, or none."""
@@ -96,7 +98,9 @@ class NumpyIndex:
         self._make_room(int(places.max()) + 1)
         self._count += len(places) - int(numpy.count_nonzero(self._held[places]))
         self._rows[places], self._held[places] = rows, True
+        self._lengths[places] = numpy.linalg.norm(rows.astype(numpy.float32), axis=1)
         if self._count > EXACT and (self._signs is None or self._count > 2 * self._signs.of):
+            self._rows = self._rows.astype(numpy.float16)  # every value is one of float16
             self._signs = _Signs(self._rows, numpy.flatnonzero(self._held))
         elif self._signs is not None:
             self._signs.put(places, rows.astype(numpy.float32))
@@ -114,11 +118,7 @@ class NumpyIndex:
         there = self._held[:size] & allowed[:size]
         if limit < 1 or not there.any():
             return Nearest(numpy.empty(0, dtype=numpy.intp), numpy.empty(0))
-        enough = max(NEARER, 2 * limit)
-        places = numpy.flatnonzero(there)
-        if self._signs is not None and len(places) > max(EXACT, enough):
-            places = self._signs.near(unit.astype(numpy.float32), there, places, max(NEAR, enough))
-            places = self._signs.nearer(unit.astype(numpy.float32), places, enough)
+        places = self._near(unit.astype(numpy.float32), numpy.flatnonzero(there), limit)
         return _best(places, _cosines(self._rows[places], unit), limit)
 
     def cosines(self, query: Floats, places: Places) -> Doubles:
@@ -129,12 +129,27 @@ class NumpyIndex:
         found[held] = _cosines(self._rows[places[held]], unit)
         return found
 
+    def _near(self, unit: Floats, places: Places, limit: int) -> Places:
+        """The places that can hold one of the `limit` best."""
+        enough = max(NEARER, 2 * limit)
+        if len(places) <= enough:
+            return places
+        if self._signs is not None:
+            return self._signs.nearer(unit, self._signs.near(unit, places, max(NEAR, enough)), enough)
+        size = int(places[-1]) + 1
+        scores = (_products(self._rows[:size], unit) / self._lengths[:size])[places]
+        # A float32 sum of n products of unit vectors is wrong by at most n * 2**-24 (Higham, Accuracy and Stability
+        # of Numerical Algorithms, section 3.1), both here and at the limit; rounding adds a step.
+        worst = numpy.partition(scores, len(scores) - limit)[len(scores) - limit]
+        within: Places = places[scores >= worst - self._dimensions * 2.0**-23 - 2 * STEP]
+        return within
+
     def _make_room(self, size: int) -> None:
+        more = max(64, size, 2 * len(self._held)) - len(self._held)
         if size > len(self._held):
-            room = max(64, size, 2 * len(self._held))
-            rows = numpy.zeros((room, self._dimensions), dtype=numpy.float16)
-            rows[: len(self._rows)] = self._rows
-            self._rows, self._held = rows, numpy.append(self._held, numpy.zeros(room - len(self._held), dtype=bool))
+            self._rows = numpy.pad(self._rows, ((0, more), (0, 0)))
+            self._lengths = numpy.pad(self._lengths, (0, more), constant_values=1)
+            self._held = numpy.pad(self._held, (0, more))
 
 
 class _Signs:
@@ -144,7 +159,7 @@ class _Signs:
     and (q - mean).c is about (q - mean).s times c.c / c.s.
     """
 
-    def __init__(self, rows: NDArray[numpy.float16], places: Places) -> None:
+    def __init__(self, rows: NDArray[numpy.floating], places: Places) -> None:
         """Of the rows at these places, around the mean of some of them."""
         self._dimensions = rows.shape[1]
         some = rows[places[:: -(-len(places) // SAMPLE)]].astype(numpy.float32)
@@ -174,13 +189,14 @@ class _Signs:
         self._factors[places] = numpy.einsum("ij,ij->i", around, around) / numpy.where(length, length, 1)
         self._offsets[places] = around @ self._mean
 
-    def near(self, unit: Floats, there: Flags, places: Places, limit: int) -> Places:
-        """The `limit` places, of those that are flagged, whose signs are most like the question's."""
+    def near(self, unit: Floats, places: Places, limit: int) -> Places:
+        """The `limit` of these places whose signs are most like the question's."""
         if len(places) <= limit:
             return places
         asked = unit - self._mean
-        scores = self._alike(self._packed(asked[numpy.newaxis])[0], float(numpy.abs(asked).sum()), len(there))
-        scores = scores if len(places) == len(there) else scores[places]
+        size = int(places[-1]) + 1
+        scores = self._alike(self._packed(asked[numpy.newaxis])[0], float(numpy.abs(asked).sum()), size)
+        scores = scores if len(places) == size else scores[places]
         best = numpy.argpartition(scores, len(scores) - limit)[-limit:]
         return places[best]
 
@@ -285,7 +301,7 @@ def _unit(query: Floats, dimensions: int) -> Doubles:
     return wide / numpy.linalg.norm(wide)
 
 
-def _cosines(rows: NDArray[numpy.float16], unit: Doubles) -> Doubles:
+def _cosines(rows: NDArray[numpy.floating], unit: Doubles) -> Doubles:
     """The cosine of each row with a vector of length one; einsum sums every row in the same order."""
     wide = rows.astype(numpy.float64)
     cosines: Doubles = numpy.einsum("ij,j->i", wide, unit) / numpy.sqrt(numpy.einsum("ij,ij->i", wide, wide))
@@ -299,9 +315,9 @@ def _best(places: Places, cosines: Doubles, limit: int) -> Nearest:
     return Nearest(places[order], rounded[order])
 
 
-def _products(bits: NDArray[numpy.uint8], asked: Floats) -> Floats:
+def _products(rows: NDArray[Any], asked: Floats) -> Floats:
     """The product of each row with a vector, in parts so small that the linear algebra keeps to one thread."""
     most = max(1, _PRODUCTS // len(asked))
-    parts = [bits[first : first + most].astype(numpy.float32) @ asked for first in range(0, len(bits), most)]
+    parts = [rows[first : first + most].astype(numpy.float32, copy=False) @ asked for first in range(0, len(rows), most)]
     products: Floats = numpy.concatenate(parts)
     return products

@@ -74,13 +74,17 @@ def get(log: Log, views: Views, memory: bytes) -> Record:
     return record
 
 
-def hydrate(log: Log, row: Sequence[Any]) -> Record:
-    """The memory behind a row of the `memories` view, read and verified from the log, as it is now.
+def hydrate(log: Log, rows: Sequence[Sequence[Any]]) -> list[Record]:
+    """The memories behind rows of the `memories` view, read and verified from the log, as they are now.
 
-    Raises ViewsDamaged where the row is not what its events say.
+    Raises ViewsDamaged where a row is not what its events say.
     """
+    events = log.events_of_each([row[1] for row in rows])
+    return [_hydrated(row, events[row[1]]) for row in rows]
+
+
+def _hydrated(row: Sequence[Any], events: Sequence[LoggedEvent]) -> Record:
     number, stream = row[0], row[1]
-    events = log.events_of(stream)
     folded_to = row[memories.REVISION]
     then = fold([logged for logged in events if logged.header.revision <= folded_to])
     record = fold(events)

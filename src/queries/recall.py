@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -142,10 +143,12 @@ def _rank(cursor: Any, views: Views, search: Search | None, asked: Embedded | No
     limit = there if there <= WHOLE else max(SIDE, question.limit)
     scored = partial(_found, search, asked, searched, matching)
     places = _union(_matching(searched, matching, limit), _nearest(search, asked, searched, limit))
+    found = scored(places)
     if there > WHOLE:
-        places = _with_around(searched, places, scored(places))
-    interaction = _interaction(search, asked, searched, places)
-    return rank(pooled(searched, places), scored(places)._replace(interaction=interaction), question)
+        places = _with_around(searched, places, found)
+        found = scored(places)
+    found = found._replace(interaction=_interaction(search, asked, searched, places))
+    return rank(pooled(searched, places), found, question)
 
 
 def _searched(cursor: Any, views: Views, question: Question) -> list[Searched]:
@@ -227,7 +230,8 @@ def _interaction(
         return None
     windows = [numpy.empty((0, 1 + STEPS_BACK), dtype=numpy.int64)]
     for each, at in zip(searched, places, strict=True):
-        kept = numpy.append(search.kept(each.columns), 0)
+        kept = numpy.zeros(len(each.columns) + 1, dtype=numpy.int64)
+        kept[at] = search.kept(each.columns)[at]
         windows.append(numpy.stack([kept[at], *(kept[before] for before in back(each, at, STEPS_BACK))], axis=1))
     found = search.interaction(asked, numpy.concatenate(windows))
     return None if found is None else stepped(found)
@@ -291,19 +295,22 @@ def _sum(columns: Mapping[str, Integers], size: int) -> Integers:
 def _hits(log: Log, cursor: Any, ranked: Ranked, question: Question) -> tuple[Hit, ...]:
     """The first so many of the order, each read from the log and verified."""
     hits: list[Hit] = []
-    for place in ranked.order.tolist():
-        if len(hits) == question.limit:
-            break
-        (row,) = memories.rows_of(cursor, [int(ranked.pool.numbers[place])])
-        record = hydrate(log, row)
-        if record.stored.namespace not in question.namespaces:
-            raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
-        if record.status == "current":
-            record = record.renamed(question.aliases.get(record.namespace, record.namespace))
-            scores = {name: _known(ranked.scores[name][place]) for name in STAGES}
-            hits.append(Hit(record, scores, _known(ranked.relevance[place])))
+    places = ranked.order
+    while len(hits) < question.limit and len(places):
+        first, places = numpy.split(places, [question.limit - len(hits)])
+        rows = memories.rows_of(cursor, ranked.pool.numbers[first].tolist())
+        for place, record in zip(first.tolist(), hydrate(log, rows), strict=True):
+            if record.stored.namespace not in question.namespaces:
+                raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
+            if record.status == "current":  # it may have been forgotten since
+                record = record.renamed(question.aliases.get(record.namespace, record.namespace))
+                hits.append(Hit(record, _shown(ranked.scores, place), _known(ranked.relevance[place])))
     return tuple(hits)
 
 
+def _shown(scores: Mapping[str, Scores], place: int) -> dict[str, float | None]:
+    return {name: _known(scores[name][place]) for name in STAGES}
+
+
 def _known(score: float) -> float | None:
-    return None if numpy.isnan(score) else float(score)
+    return None if math.isnan(score) else float(score)

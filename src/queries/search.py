@@ -76,7 +76,7 @@ def search(log: Log, views: Views, sought: Sought) -> Found:
 
 
 def _records(log: Log, page: list[tuple[Any, tuple[Any, ...]]], sought: Sought) -> tuple[Record, ...]:
-    records = [hydrate(log, row) for _, row in page]
+    records = hydrate(log, [row for _, row in page])
     for record in records:
         if record.stored.namespace not in sought.namespaces:
             raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
