@@ -12,12 +12,15 @@ import json
 import os
 import platform
 import random
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,9 +37,6 @@ from tallystick.projections.vector import changed_after
 from tallystick.projections.vector_cache import Made, VectorCache
 from tallystick.projections.vector_index import SqliteVecIndex
 from tallystick.projections.vector_search import VectorSearch
-from tallystick.queries.answer import Question
-from tallystick.queries.pool import Searched
-from tallystick.queries.recall import recall
 
 SIZES = (1_000, 10_000, 100_000)
 QUESTIONS = 40
@@ -47,7 +47,9 @@ DIMENSIONS, TOKENS_OF_A_TURN, CLUSTERS = 192, 37, 200
 SMALL = 1_000
 LIMIT = 50
 STOPPED = 30
-"""The most frequent words of the vocabulary stand for those that are left out of an index: no question asks for them."""
+"""The most frequent words of the vocabulary stand for those that no index holds: no question asks for them."""
+FEW = 10
+"""Questions to what is slow."""
 
 
 class Figure(NamedTuple):
@@ -57,7 +59,6 @@ class Figure(NamedTuple):
     memories: int
     median_ms: float
     p95_ms: float
-    note: str = ""
 
 
 class DrawnModel:
@@ -97,12 +98,22 @@ class Pooled(DrawnModel):
         return Embedded(self.vectors(1)[0])
 
 
+KINDS: dict[str, Callable[[int], DrawnModel | None]] = {
+    "late interaction": DrawnModel,
+    "one vector": Pooled,
+    "words alone": lambda _seed: None,
+}
+
+
 class Words:
     """Texts and questions with words as often as in language: the n-th 1 / (n + 2.7) times as often as the first."""
 
     def __init__(self) -> None:
         self._random = random.Random(1)
-        self._vocabulary = [*VOCABULARY, *(f"{word}{end}" for end in ("na", "so", "ka", "ty", "lo") for word in VOCABULARY)]
+        self._vocabulary = [
+            *VOCABULARY,
+            *(f"{word}{end}" for end in ("na", "so", "ka", "ty", "lo") for word in VOCABULARY),
+        ]
         self._weights = [1 / (rank + 2.7) for rank in range(1, len(self._vocabulary) + 1)]
 
     def text(self) -> str:
@@ -139,112 +150,153 @@ def fill(memory: Memory, words: Words, namespace: str, size: int) -> list[str]:
     return texts
 
 
-def put_vectors(memory: Memory, cache: VectorCache, model: DrawnModel, *, with_tokens: bool) -> None:
-    """Give each memory a vector, and tokens, where the model would put them."""
+def put_vectors(memory: Memory, cache: VectorCache, model: DrawnModel) -> Any:
+    """Give each memory a vector and tokens, where the model would put them. Returns the vectors, in order."""
     with memory._opened.recalling().reading() as cursor:
         wanted = [row for row in changed_after(cursor, 0) if row.input is not None]
-    source = numpy.random.default_rng(2)
+    source, vectors = numpy.random.default_rng(2), model.vectors(len(wanted)).astype("<f2")
     for first in range(0, len(wanted), BATCH):
         rows = wanted[first : first + BATCH]
-        vectors = model.vectors(len(rows)).astype("<f2")
-        codes = source.integers(0, 256, (len(rows), TOKENS_OF_A_TURN * DIMENSIONS // 2 if with_tokens else 0), numpy.uint8)
-        made = [Made(vector.tobytes(), code.tobytes(), model.runtime) for vector, code in zip(vectors, codes, strict=True)]
-        cache.put_many(model.space.id, [((row.stream, row.input or b""), one) for row, one in zip(rows, made, strict=True)])
+        codes = source.integers(0, 256, (len(rows), TOKENS_OF_A_TURN * DIMENSIONS // 2), numpy.uint8)
+        made = zip(rows, vectors[first : first + BATCH], codes, strict=True)
+        cache.put_many(
+            model.space.id,
+            [((row.stream, row.input or b""), Made(v.tobytes(), c.tobytes(), model.runtime)) for row, v, c in made],
+        )
+    return vectors
 
 
-def timed(what: str, size: int, calls: Sequence[Callable[[], object]], note: str = "") -> Figure:
-    """Call each, and say what one costs."""
+def timed(what: str, size: int, call: Callable[[Any], object], arguments: Iterable[Any]) -> Figure:
+    """Call with each argument, and say what one call costs."""
     spent = []
-    for call in calls:
+    for argument in arguments:
         start = time.process_time()
-        call()
+        call(argument)
         spent.append((time.process_time() - start) * 1000)
-    spent.sort()
-    return Figure(what, size, round(statistics.median(spent), 3), round(spent[int(0.95 * (len(spent) - 1))], 3), note)
+    return figure(what, size, sorted(spent))
+
+
+def figure(what: str, size: int, spent: Sequence[float]) -> Figure:
+    """The median and the 95th percentile of what was spent, in order."""
+    return Figure(what, size, round(statistics.median(spent), 3), round(spent[int(0.95 * (len(spent) - 1))], 3))
+
+
+def opened(folder: Path, size: int) -> Memory:
+    """The store of this size."""
+    return Memory.open(folder / f"store-{size}", keys=folder / f"keys-{size}", model="none", namespace="bench")
 
 
 def measure(folder: Path, size: int, *, oracles: bool) -> Iterator[Figure]:
-    """A store of one namespace of this size, and its stages."""
+    """A store of one namespace of this size and a small one: whole recalls of each kind, and the stages alone."""
     words = Words()
-    with Memory.open(folder / f"store-{size}", keys=folder / f"keys-{size}", model="none") as memory:
+    with opened(folder, size) as memory:
         texts = fill(memory, words, "bench", size)
-        fill(memory, words, "small", SMALL if size > SMALL else 0)
+        fill(memory, words, "small", SMALL)
         cache = VectorCache(memory._opened.installation)
-        put_vectors(memory, cache, DrawnModel(), with_tokens=True)
-        questions = [words.question() for _ in range(QUESTIONS)]
-        for model, kind in ((DrawnModel(3), "late interaction"), (Pooled(3), "one vector"), (None, "words alone")):
-            yield from _recalls(memory, cache, model, kind, questions, size)
-        yield from _stages(memory, cache, questions, texts, size, oracles=oracles)
+        vectors = put_vectors(memory, cache, DrawnModel())[:size]
         cache.close()
+    questions = [words.question() for _ in range(QUESTIONS)]
+    for kind in KINDS:
+        yield figure(f"first recall of a process, {kind}", size, sorted(_first(folder, size, kind) for _ in range(3)))
+        with opened(folder, size) as memory, asking(memory, kind):
+            for namespace, of in (("bench", ""), ("small", f" of {SMALL:,} beside")):
+                ask = partial(memory.recall, namespaces=[namespace])
+                timed("warm up", size, ask, questions)
+                yield timed(f"recall{of}, {kind}", size, ask, questions)
+    asked = [model.vectors(1)[0] for model in map(DrawnModel, range(3, 3 + QUESTIONS))]
+    with opened(folder, size) as memory:
+        yield from _stages(memory, questions, asked)
+    if oracles:
+        yield from _oracles(vectors.astype(numpy.float32), asked, questions, texts)
 
 
-def _recalls(
-    memory: Memory, cache: VectorCache, model: DrawnModel | None, kind: str, questions: Sequence[str], size: int
-) -> Iterator[Figure]:
-    opened = memory._opened
-    search = None if model is None else VectorSearch(cache, model, opened.log)
-    opened._search, opened._model_missing = search, search is None
-    for namespace in ("bench", "small") if size > SMALL else ("bench",):
-        first = timed(f"first recall, {kind}", size, [lambda: memory.recall(questions[0], namespaces=[namespace])])
-        if namespace == "bench":
-            yield first
-        calls = [lambda q=q: memory.recall(q, namespaces=[namespace]) for q in questions]  # type: ignore[misc]
-        timed("warms what is kept", size, calls)
-        of = "" if namespace == "bench" else f" of {SMALL:,} beside"
-        yield timed(f"recall{of}, {kind}", size, calls)
-    opened._search = None
+@contextmanager
+def asking(memory: Memory, kind: str) -> Iterator[None]:
+    """Have the questions of a store embedded by a drawn model of this kind."""
+    model, held = KINDS[kind](3), memory._opened
+    cache = VectorCache(held.installation)
+    search = None if model is None else VectorSearch(cache, model, held.log)
+    held._search, held._model_missing = search, search is None
+    yield
+    held._search = None
     if search is not None:
         search.close()
+    cache.close()
 
 
-def _stages(
-    memory: Memory, cache: VectorCache, questions: Sequence[str], texts: Sequence[str], size: int, *, oracles: bool
-) -> Iterator[Figure]:
-    views, model = memory._opened.recalling(), DrawnModel(3)
-    search = VectorSearch(cache, model, memory._opened.log)
+def _first(folder: Path, size: int, kind: str) -> float:
+    """Milliseconds of processor time of a process that opens the store and asks one question."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.recall_speed",
+        "--once",
+        kind,
+        "--sizes",
+        str(size),
+        "--folder",
+        folder,
+    ]
+    subprocess.run(command, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+
+def _stages(memory: Memory, questions: Sequence[str], asked: Sequence[Any]) -> Iterator[Figure]:
+    """The two searches alone."""
+    views = memory._opened.recalling()
+    cache = VectorCache(memory._opened.installation)
+    search = VectorSearch(cache, DrawnModel(), memory._opened.log)
     search.follow(views, ["bench"])
-    asked = [model.query("") for _ in questions]
-    everything = numpy.ones(size, dtype=bool)
     with views.reading() as cursor:
         (columns,) = views.columns.of(cursor, ["bench"])
-        searched = [(columns, columns.until > 0)]
-        yield timed(
-            "lexical", size, [lambda q=q: lexical.search(cursor, query_tokens(q), searched) for q in questions]  # type: ignore[misc]
-        )
-    yield timed(
-        "dense", size, [lambda a=a: search.nearest(a, columns, everything, LIMIT) for a in asked]  # type: ignore[misc]
-    )
+        everything = columns.until > 0
+
+        def matching(question: str) -> object:
+            return lexical.search(cursor, query_tokens(question), [(columns, everything)])
+
+        yield timed("lexical", len(columns), matching, questions)
+
+    def nearest(vector: Any) -> object:
+        return search.nearest(Embedded(vector), columns, everything, LIMIT)
+
+    yield timed("dense", len(columns), nearest, asked)
     search.close()
-    if oracles:
-        yield from _oracles(search._shelves["bench"].index._rows[:size], [each.vector for each in asked], questions, texts, size)
+    cache.close()
 
 
-def _oracles(rows: Any, asked: Sequence[Any], questions: Sequence[str], texts: Sequence[str], size: int) -> Iterator[Figure]:
+def _oracles(vectors: Any, asked: Sequence[Any], questions: Sequence[str], texts: Sequence[str]) -> Iterator[Figure]:
     """What others do of the same, exactly."""
-    whole = rows.astype(numpy.float32)
-    whole /= numpy.linalg.norm(whole, axis=1, keepdims=True)
+    size = len(texts)
 
     def exact(vector: Any) -> Any:
-        scores = whole @ vector
+        scores = vectors @ vector
         best = numpy.argpartition(scores, size - LIMIT)[-LIMIT:]
         return best[numpy.argsort(-scores[best])]
 
-    yield timed("dense: numpy, exact", size, [lambda v=v: exact(v) for v in asked])  # type: ignore[misc]
-    vec = SqliteVecIndex(DIMENSIONS)
-    vec.put(numpy.arange(size), rows)
-    everything = numpy.ones(size, dtype=bool)
-    yield timed("dense: sqlite-vec, exact", size, [lambda v=v: vec.search(v, everything, LIMIT) for v in asked[:10]])  # type: ignore[misc]
+    yield timed("dense: numpy, exact", size, exact, asked)
+    vec, everything = SqliteVecIndex(DIMENSIONS), numpy.ones(size, dtype=bool)
+    vec.put(numpy.arange(size), vectors)
+    yield timed("dense: sqlite-vec, exact", size, lambda vector: vec.search(vector, everything, LIMIT), asked[:FEW])
     documents = [tokens(text) for text in texts]
     bm25 = BM25Okapi(documents)
-    yield timed("lexical: rank_bm25", size, [lambda q=q: bm25.get_top_n(query_tokens(q), range(size), LIMIT) for q in questions[:10]])  # type: ignore[misc]
+
+    def ranked(question: str) -> Any:
+        scores = bm25.get_scores(query_tokens(question))
+        best = numpy.argpartition(scores, size - LIMIT)[-LIMIT:]
+        return best[numpy.argsort(-scores[best])]
+
+    yield timed("lexical: rank_bm25", size, ranked, questions[:FEW])
     connection = dbapi2.connect(":memory:", isolation_level=None)
     connection.execute("CREATE VIRTUAL TABLE t USING fts5(own, content='', tokenize='ascii')")
     connection.executemany("INSERT INTO t (rowid, own) VALUES (?, ?)", enumerate(map(" ".join, documents)))
     best = "SELECT rowid, bm25(t) AS score FROM t WHERE t MATCH ? ORDER BY score LIMIT ?"
-    yield timed(
-        "lexical: FTS5, own words alone", size,
-        [lambda q=q: connection.execute(best, (" OR ".join(query_tokens(q)), LIMIT)).fetchall() for q in questions],  # type: ignore[misc]
-    )  # fmt: skip
+
+    def matched(question: str) -> object:
+        return connection.execute(best, (" OR ".join(query_tokens(question)), LIMIT)).fetchall()
+
+    yield timed("lexical: FTS5, own words alone", size, matched, questions)
 
 
 def main() -> None:
@@ -253,15 +305,23 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N", help="memories in the namespace")
     parser.add_argument("--no-oracles", action="store_true", help="leave out what others do of the same")
+    parser.add_argument("--once", choices=KINDS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help="where to put the stores (default: the temporary directory)")
     arguments = parser.parse_args()
+    if arguments.once:
+        with opened(arguments.folder, arguments.sizes[0]) as memory, asking(memory, arguments.once):
+            memory.recall(Words().question())
+        return
     figures = []
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         for size in arguments.sizes:
-            for figure in measure(Path(folder), size, oracles=not arguments.no_oracles):
-                figures.append(figure)
+            for each in measure(Path(folder), size, oracles=not arguments.no_oracles):
+                figures.append(each)
                 if not arguments.json:
-                    print(f"{figure.what:44} {figure.memories:>9,} {figure.median_ms:>10.3f} {figure.p95_ms:>10.3f} ms")
+                    print(
+                        f"{each.what:48} {each.memories:>9,} {each.median_ms:>10.3f} {each.p95_ms:>10.3f} ms",
+                        flush=True,
+                    )
     if arguments.json:
         machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
         command = " ".join(["python -m benchmarks.recall_speed", *sys.argv[1:]])

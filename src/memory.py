@@ -49,6 +49,7 @@ from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
 from .queries import lookup
+from .queries.answer import Question
 from .queries.blame import Blame, blame
 from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
 from .queries.doctor import Diagnosis
@@ -57,7 +58,6 @@ from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.markdown import write_markdown
 from .queries.namespaces import Namespace, namespaces
-from .queries.answer import Question
 from .queries.search import Sought, search
 from .queries.sql import Rows, select
 from .queries.status import Status, status

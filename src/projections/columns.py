@@ -45,7 +45,7 @@ class Columns(NamedTuple):
 
     `until` is the instant from which each is not found any more (microseconds). `previous` and `following` are the
     places of the current turns around it in its thread, `windows` how many words it and they have, NOWHERE where there
-    is none. `count` and `mean_window` are of current memories.
+    is none. `current` counts the memories that are, `mean_window` is the mean of theirs.
     """
 
     namespace: str
@@ -58,7 +58,7 @@ class Columns(NamedTuple):
     rows: NDArray[numpy.void]
     authors: Sequence[str]
     kinds: Sequence[str]
-    count: int
+    current: int
     mean_window: float
 
     def __len__(self) -> int:
@@ -175,7 +175,7 @@ class _Namespace:
         count = int(numpy.count_nonzero(current))
         mean = float(shown["windows"][current].mean()) if count else 0.0
         return Columns(
-            namespace=self._name, authors=list(self._authors), kinds=list(self._kinds), count=count, mean_window=mean,
+            namespace=self._name, authors=list(self._authors), kinds=list(self._kinds), current=count, mean_window=mean,
             **shown,
         )  # fmt: skip
 

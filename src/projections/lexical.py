@@ -37,7 +37,7 @@ def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, 
     does. Words must come from `query_tokens`. Among many memories the words that most hold are left out, but for the
     rarest of them where there are no others.
     """
-    total = sum(columns.count for columns, _ in searched)
+    total = sum(columns.current for columns, _ in searched)
     scores = [numpy.zeros(len(columns)) for columns, _ in searched]
     for word in _telling(cursor, words, [columns for columns, _ in searched], total):
         matched = [_matched(cursor, word, *each) for each in searched]
@@ -45,8 +45,8 @@ def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, 
         telling = math.log1p(max(0.0, total - holding + 0.5) / (holding + 0.5))
         for (columns, _), (places, weights), found in zip(searched, matched, scores, strict=True):
             long = columns.windows[places] / columns.mean_window if len(places) else 0.0
-            found[places] += telling * weights * (SATURATION + 1) / (
-                weights + SATURATION * (1 - LENGTH + LENGTH * long)
+            found[places] += (
+                telling * weights * (SATURATION + 1) / (weights + SATURATION * (1 - LENGTH + LENGTH * long))
             )
     return scores
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from .record import Record
 from .view import Page, digest_of
 
-
 _ROWS = "SELECT number, vector.stream, input, namespace FROM vector JOIN memories USING (number)"
 _IN_ORDER = "ORDER BY vector.position"
 

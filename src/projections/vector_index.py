@@ -65,10 +65,11 @@ class VectorIndex(Protocol):
 class NumpyIndex:
     """A vector index in arrays: 4 bytes of memory for a value, beyond 16,384 vectors 2 and a bit.
 
-    Up to there, all are scanned, in float32. Beyond, it takes three stages: the signs of all vectors around their mean are compared with those of
-    the question; of the 4,000 nearest by that, corrected for how well its signs stand for each (after Gao and Long,
-    "RaBitQ", 2024), the product of the question with the signs is taken; and the 500 nearest by that, or twice the
-    limit, are scored exactly. The scores given are summed in float64 and in one order, so none depends on the place.
+    Up to there, all are scanned, in float32. Beyond, it takes three stages: the signs of all vectors around their mean
+    are compared with those of the question; of the 4,000 nearest by that, corrected for how well its signs stand for
+    each (after Gao and Long, "RaBitQ", 2024), the product of the question with the signs is taken; and the 500 nearest
+    by that, or twice the limit, are scored exactly. The scores given are summed in float64 and in one order, so none
+    depends on the place.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -275,7 +276,6 @@ class SqliteVecIndex:
         there[there] = allowed[places[there]]
         return _best(places[there], cosines[there], max(limit, 0))
 
-
     def cosines(self, query: Floats, places: Places) -> Doubles:
         """The cosine of the vector at each of these places, not rounded; NaN where there is none."""
         unit = _unit(query, self._dimensions).astype(numpy.float32).tobytes()
@@ -318,6 +318,8 @@ def _best(places: Places, cosines: Doubles, limit: int) -> Nearest:
 def _products(rows: NDArray[Any], asked: Floats) -> Floats:
     """The product of each row with a vector, in parts so small that the linear algebra keeps to one thread."""
     most = max(1, _PRODUCTS // len(asked))
-    parts = [rows[first : first + most].astype(numpy.float32, copy=False) @ asked for first in range(0, len(rows), most)]
+    parts = [
+        rows[first : first + most].astype(numpy.float32, copy=False) @ asked for first in range(0, len(rows), most)
+    ]
     products: Floats = numpy.concatenate(parts)
     return products

@@ -166,7 +166,7 @@ class VectorSearch:
         best = met(asked.tokens, codes)
         column = column.reshape(windows.shape)
         offered = numpy.max([share * best[:, each] for share, each in zip(WINDOW, column.T, strict=True)], axis=0)
-        found = (asked.weights @ offered).astype(numpy.float64)
+        found: NDArray[numpy.float64] = (asked.weights @ offered).astype(numpy.float64)
         found[best[0, column[:, 0]] == NOTHING] = numpy.nan
         return found
 

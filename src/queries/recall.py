@@ -172,9 +172,7 @@ def _matching(searched: Sequence[Searched], matching: Sequence[Scores], limit: i
     return _best(places, [scores[at] for scores, at in zip(matching, places, strict=True)], limit)
 
 
-def _nearest(
-    search: Search | None, asked: Embedded | None, searched: Sequence[Searched], limit: int
-) -> list[Places]:
+def _nearest(search: Search | None, asked: Embedded | None, searched: Sequence[Searched], limit: int) -> list[Places]:
     """The memories that are nearest by meaning."""
     if search is None or asked is None:
         return [numpy.empty(0, dtype=numpy.intp) for _ in searched]

@@ -43,7 +43,8 @@ Scores = NDArray[numpy.float64]
 
 def stepped(scores: Scores) -> Scores:
     """Scores as multiples of a step: what differs by less is the same."""
-    return numpy.round(scores * STEPS) / STEPS
+    found: Scores = numpy.round(scores * STEPS) / STEPS
+    return found
 
 
 def standardised(scores: Scores) -> Scores:
@@ -62,12 +63,14 @@ def standardised(scores: Scores) -> Scores:
 
 def content(pool: Pool) -> Scores:
     """A memory that says more can answer more: up to 25 different words count."""
-    return CONTENT * numpy.minimum(1.0, pool.rows["words"] / CONTENT_WORDS)
+    found: Scores = CONTENT * numpy.minimum(1.0, pool.rows["words"] / CONTENT_WORDS)
+    return found
 
 
 def question(pool: Pool) -> Scores:
     """A question seldom answers one."""
-    return QUESTION * _shows(pool, ASKS)
+    found: Scores = _shows(pool, ASKS) * numpy.float64(QUESTION)
+    return found
 
 
 def dates(pool: Pool, asked: str, now: int) -> Scores:
@@ -82,7 +85,8 @@ def asked_for(pool: Pool, asked: str) -> Scores:
     """A memory that tells a time, or a number, where the question asks for one."""
     time = ASKED_TIME if _ASKS_TIME.search(asked) else 0.0
     number = ASKED_NUMBER if not time and _ASKS_NUMBER.search(asked) else 0.0
-    return time * _shows(pool, TELLS_A_TIME) + number * _shows(pool, TELLS_A_NUMBER)
+    found: Scores = time * _shows(pool, TELLS_A_TIME) + number * _shows(pool, TELLS_A_NUMBER)
+    return found
 
 
 def utility(pool: Pool, now: int) -> Scores:
@@ -96,8 +100,9 @@ def utility(pool: Pool, now: int) -> Scores:
     recent = numpy.exp2(-days / lives[rows["kind"]])
     often = numpy.minimum(3.0, numpy.log1p(rows["reinforced"]))
     confidence = numpy.nan_to_num(rows["confidence"] - 0.5)
-    useful: Scores = IMPORTANCE * 2 * (rows["importance"] - 0.5) + CONFIDENCE * 2 * confidence
-    return useful + REINFORCED * often + RECENT * recent
+    said = IMPORTANCE * 2 * (rows["importance"] - 0.5) + CONFIDENCE * 2 * confidence
+    found: Scores = said + REINFORCED * often + RECENT * recent
+    return found
 
 
 def thread(pool: Pool, scores: Scores) -> Scores:
@@ -113,7 +118,10 @@ def author(pool: Pool, asked: str) -> Scores:
     text = _folded(asked)
     named = _authors(pool.authors, text)
     about = named[0] if len(named) == 1 or (len(named) == 2 and not _joined(text, named)) else ()
-    return AUTHOR * numpy.isin(pool.rows["author"], [pool.authors.index(name) for name in about])
+    found: Scores = numpy.isin(pool.rows["author"], [pool.authors.index(name) for name in about]) * numpy.float64(
+        AUTHOR
+    )
+    return found
 
 
 def _shows(pool: Pool, cue: int) -> NDArray[numpy.bool_]:
