@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from ..errors import ViewsDamaged
 from .columns import Columns, Flags, Integers, Places
 from .keyword import count, occurrences
 
@@ -35,7 +36,7 @@ def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, 
     After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the fields of
     a memory weighed as one text, and the inverse document frequency of all namespaces together kept above 0 as Lucene
     does. Words must come from `query_tokens`. Among many memories the words that most hold are left out, but for the
-    rarest of them where there are no others.
+    rarest of them where there are no others. Raises ViewsDamaged where a word leads to no memory of its namespace.
     """
     total = sum(columns.current for columns, _ in searched)
     scores = [numpy.zeros(len(columns)) for columns, _ in searched]
@@ -86,8 +87,8 @@ def _counted(columns: Columns, numbers: Integers, current: Flags) -> tuple[Place
         return numpy.empty(0, dtype=numpy.intp), numbers
     begins = numpy.flatnonzero(numpy.append(True, numbers[1:] != numbers[:-1]))
     times = numpy.diff(numpy.append(begins, len(numbers)))
-    places = numpy.searchsorted(columns.numbers, numbers[begins])
-    known = places < len(columns)
-    known[known] = columns.numbers[places[known]] == numbers[begins][known]
-    known[known] = current[places[known]]
-    return places[known], times[known]
+    places = columns.places(numbers[begins])
+    if len(places) < len(begins):
+        raise ViewsDamaged(f"The `keyword` view has words of memories that are not there. {ViewsDamaged.remedy}")
+    now = current[places]
+    return places[now], times[now]

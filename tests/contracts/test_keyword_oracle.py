@@ -1,13 +1,13 @@
 """The lexical stage against rank_bm25."""
 
+import math
 import random
 
 import pytest
 from rank_bm25 import BM25Okapi
 
 from tallystick import Memory
-from tallystick.projections import keyword
-from tallystick.projections.condition import ALWAYS
+from tallystick.projections import lexical
 from tallystick.projections.tokens import query_tokens, tokens
 from tallystick.projections.views import RECALL
 
@@ -24,17 +24,22 @@ def _corpus(seed: int, size: int) -> list[str]:
 def test_scores_are_those_of_bm25(seed: int) -> None:
     """Each score is BM25's with k1 = 1.2 and b = 0.75, own text weighing three, as rank_bm25 computes it.
 
-    Weighing three is to have every word three times; the namespace's token is one more word of each text.
+    Weighing three is to have every word three times. The inverse document frequency is Lucene's, which is never below
+    nought: it is put into the oracle.
     """
     corpus = sorted(set(_corpus(seed, 120)))
-    oracle = BM25Okapi([(tokens(text) + ["the-namespace"]) * 3 for text in corpus], k1=1.2, b=0.75)
+    documents = [tokens(text) for text in corpus]
+    oracle = BM25Okapi([words * 3 for words in documents], k1=1.2, b=0.75)
+    for word in oracle.idf:
+        holding = sum(word in words for words in documents)
+        oracle.idf[word] = math.log1p((len(corpus) - holding + 0.5) / (holding + 0.5))
     with Memory.temporary() as memory:
         for text in corpus:
             memory.store(text)
         views = memory._opened.views.current(RECALL)
-        for word in WORDS:
-            asked = query_tokens(f"{word} {WORDS[seed]}")
-            with views.reading() as cursor:
-                found = dict(keyword.search(cursor, asked, ["default"], ALWAYS, len(corpus)))
-            expected = dict(enumerate(oracle.get_scores(asked), 1))
-            assert found == pytest.approx({n: score for n, score in expected.items() if score}, abs=1e-9)
+        with views.reading() as cursor:
+            (columns,) = views.columns.of(cursor, ["default"])
+            for word in WORDS:
+                asked = query_tokens(f"{word} {WORDS[seed]}")
+                (found,) = lexical.search(cursor, asked, [(columns, columns.until > 0)])
+                assert found == pytest.approx(oracle.get_scores(asked), abs=1e-9)

@@ -247,11 +247,11 @@ def test_a_digest_covers_every_row(fresh: Views, view: View, table: str) -> None
 KEYWORD = next(view for view in ALL_VIEWS if view.name == "keyword")
 
 DAMAGE: dict[str, str] = {
-    "a row more": "INSERT INTO keyword (rowid, own, tags, namespace) VALUES (1000, 'lisbon', '', 'n')",
-    "an empty row more": "INSERT INTO keyword (rowid, own, tags, namespace) VALUES (1000, '', '', '')",
-    "a term more": "INSERT INTO keyword (rowid, own, tags, namespace) VALUES (1, 'zebra', '', '')",
-    "a row deleted with other words": "INSERT INTO keyword (keyword, rowid, own, tags, namespace) "
-    "VALUES ('delete', 1, 'zebra', '', '')",
+    "a row more": "INSERT INTO keyword (rowid, own, tags) VALUES (1000, 'lisbon', '')",
+    "an empty row more": "INSERT INTO keyword (rowid, own, tags) VALUES (1000, '', '')",
+    "a term more": "INSERT INTO keyword (rowid, own, tags) VALUES (1, 'zebra', '')",
+    "a row deleted with other words": "INSERT INTO keyword (keyword, rowid, own, tags) "
+    "VALUES ('delete', 1, 'zebra', '')",
     "the length of a row": "UPDATE keyword_docsize SET sz = x'010101' WHERE id = (SELECT min(id) FROM keyword_docsize)",
     "a row without a length": "DELETE FROM keyword_docsize WHERE id = (SELECT max(id) FROM keyword_docsize)",
     "the totals": "UPDATE keyword_data SET block = x'7f7f7f7f' WHERE id = 1",

@@ -1,4 +1,4 @@
-"""The `keyword` view: which words stand in which memory, and how well a question's words match."""
+"""The `keyword` view and BM25 over it: which words stand in which memory, and how well a question's words match."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick import Memory
-from tallystick.projections import keyword
-from tallystick.projections.condition import ALWAYS
-from tallystick.projections.keyword import namespace_token
+from tallystick.errors import ViewsDamaged
+from tallystick.projections import lexical
+from tallystick.projections.keyword import count, namespace_token
 from tallystick.projections.tokens import query_tokens
 from tallystick.projections.views import RECALL
-from tallystick.queries.filters import Filters
 
-LATER = 2**62
+NOW, LATER = 0, 2**62
 
 
 @pytest.fixture
@@ -32,12 +31,23 @@ def common() -> Iterator[Memory]:
         yield opened
 
 
-def search(memory: Memory, question: str, *namespaces: str, now: int = 0, limit: int = 10) -> list[int]:
-    """The numbers of what is found, best first."""
+def scores(memory: Memory, question: str, *namespaces: str, now: int = NOW) -> dict[int, float]:
+    """The score of each memory in which a word is, by number."""
     with memory._opened.views.current(RECALL).reading() as cursor:
-        words, condition = query_tokens(question), Filters().of_current(now)
-        found = keyword.search(cursor, words, namespaces or ("project:app",), condition, limit)
-    return [number for number, _ in found]
+        columns = memory._opened.views.opened().columns.of(cursor, namespaces or ("project:app",))
+        found = lexical.search(cursor, query_tokens(question), [(each, each.until > now) for each in columns])
+    return {
+        number: score
+        for each, of in zip(columns, found, strict=True)
+        for number, score in zip(each.numbers.tolist(), of.tolist(), strict=True)
+        if score
+    }
+
+
+def search(memory: Memory, question: str, *namespaces: str, now: int = NOW) -> list[int]:
+    """The numbers of what is found, best first; of equal ones the first."""
+    found = scores(memory, question, *namespaces, now=now)
+    return sorted(found, key=lambda number: (-found[number], number))
 
 
 def terms(memory: Memory, column: str) -> dict[int, list[str]]:
@@ -65,11 +75,11 @@ def test_a_memory_is_found_by_its_words_its_tags_and_its_author(memory: Memory) 
 
 
 def test_the_columns_hold_the_tokens_and_nothing_else(memory: Memory) -> None:
-    """Own text, tags and namespace are kept apart, as tokens."""
+    """Own text and tags are kept apart, each token as a term of its namespace."""
     memory.store("Use WAL mode", tags=["journal mode"], author="Ana")
-    assert terms(memory, "own") == {1: ["ana", "use", "wal", "mode"]}
-    assert terms(memory, "tags") == {1: ["journal", "mode"]}
-    assert terms(memory, "namespace") == {1: [namespace_token("project:app")]}
+    own = namespace_token("project:app")
+    assert terms(memory, "own") == {1: [own + word for word in ("ana", "use", "wal", "mode")]}
+    assert terms(memory, "tags") == {1: [own + word for word in ("journal", "mode")]}
 
 
 def test_own_words_weigh_more_than_tags(memory: Memory) -> None:
@@ -123,27 +133,48 @@ def test_saying_it_again_changes_no_word(memory: Memory) -> None:
 
 
 def test_only_the_namespaces_asked_are_searched(memory: Memory) -> None:
-    """The same words elsewhere are not found; several namespaces are searched together; none finds nothing."""
+    """The same words elsewhere are not found; several namespaces are searched together."""
     for name in ("project:app", "user:ana", "user:ben"):
         memory.store("The office is in Lisbon", namespace=name)
     assert search(memory, "Lisbon", "user:ana") == [2]
-    assert sorted(search(memory, "Lisbon", "user:ana", "user:ben", "user:ana")) == [2, 3]
-    with memory._opened.views.current(RECALL).reading() as cursor:
-        assert keyword.search(cursor, ["lisbon"], [], ALWAYS, 10) == []
+    assert search(memory, "Lisbon", "user:ana", "user:ben") == [2, 3]
+    assert search(memory, "Lisbon", "user:cy") == []
+
+
+def test_what_is_stored_elsewhere_changes_no_score(memory: Memory) -> None:
+    """Neither how rare a word is nor how long memories are depends on namespaces that are not asked."""
+    memory.store("The office is in Lisbon")
+    memory.store("Deploys are frozen on Fridays")
+    before = scores(memory, "Lisbon office on Friday")
+    for number in range(20):
+        memory.store(f"Lisbon, Lisbon, and many other words of which there are {number}", namespace="user:ana")
+    assert scores(memory, "Lisbon office on Friday") == before
+
+
+def test_several_namespaces_are_scored_as_one(memory: Memory) -> None:
+    """How rare a word is, is counted over all that are asked."""
+    for name in ("user:ana", "user:ben"):
+        memory.store("The office is in Lisbon", namespace=name)
+    for number in range(5):
+        memory.store(f"Lisbon again {number}", namespace="user:ben")
+    together = scores(memory, "office", "user:ana", "user:ben")
+    assert set(together) == {1, 2}
+    assert together[1] > scores(memory, "office", "user:ana")[1]
 
 
 def test_the_term_of_a_namespace_is_found_by_no_question(memory: Memory) -> None:
     """Who knows how a namespace is written in the index finds nothing by it."""
     memory.store("The office is in Lisbon")
     memory.store("Secret", namespace="user:ana")
-    assert search(memory, namespace_token("user:ana")) == []
-    assert search(memory, namespace_token("project:app")) == []
+    for term in (namespace_token("user:ana"), namespace_token("user:ana") + "secret", namespace_token("project:app")):
+        assert search(memory, term) == []
 
 
 def test_a_text_that_looks_like_the_term_of_a_namespace_stays_where_it_is(memory: Memory) -> None:
     """Nobody gets into a namespace by writing its term into a text or a tag."""
-    memory.store(namespace_token("user:ana"), tags=[namespace_token("user:ana")])
-    assert search(memory, namespace_token("user:ana"), "user:ana") == []
+    term = namespace_token("user:ana") + "secret"
+    memory.store(term, tags=[term])
+    assert search(memory, "secret", "user:ana") == search(memory, term, "user:ana") == []
 
 
 def test_namespace_terms_differ() -> None:
@@ -151,23 +182,48 @@ def test_namespace_terms_differ() -> None:
     names = ["a", "A", "a/b", "a/B", "a_b", "a%b", "ab", "а", "user:ana", "user:ana2", "user:an"]
     tokens = {namespace_token(name) for name in names}
     assert len(tokens) == len(names)
-    assert all(token.isalnum() and token.isascii() and len(token) == 25 for token in tokens)
+    assert all(token.isalnum() and token.isascii() and len(token) == 21 for token in tokens)
 
 
-def test_what_has_expired_does_not_push_others_out(memory: Memory) -> None:
-    """Memories that have expired are left out before the best are picked."""
-    for number in range(5):
-        memory.store(f"Lisbon, Lisbon, Lisbon {number}", expires_at="1970-01-01T00:00:01Z")
-    memory.store("The office is in Lisbon, and has been there for years")
-    assert search(memory, "Lisbon", now=LATER, limit=2) == [6]
-    assert 6 not in search(memory, "Lisbon", now=0, limit=2)
+def test_what_has_expired_is_not_found_and_lends_no_words(memory: Memory) -> None:
+    """Neither a memory that has expired nor, by its words, the turns around it."""
+    memory.store("The office is in Lisbon", expires_at="1970-01-01T00:00:01Z", thread="t")
+    memory.store("Yes, it is", thread="t")
+    assert search(memory, "Lisbon") == [1, 2]
+    assert search(memory, "Lisbon", now=LATER) == []
 
 
-def test_equal_scores_come_in_order_of_their_numbers(memory: Memory) -> None:
-    """Which of equal memories are among the best does not depend on chance."""
-    for number in range(6):
-        memory.store("Yes", thread=f"s{number}")
-    assert search(memory, "yes", limit=4) == [1, 2, 3, 4]
+def test_turns_lend_their_words_to_those_around_them(memory: Memory) -> None:
+    """A turn is found by the words of the one before it, less by those of the one after it, and by no others."""
+    for place, text in enumerate(("Hello there", "My office moved to Lisbon", "Really?", "Yes, last May")):
+        memory.store(text, thread="t", place=place)
+    found = scores(memory, "office Lisbon")
+    assert sorted(found) == [1, 2, 3]
+    assert found[2] > found[3] > found[1]
+
+
+def test_words_that_most_memories_hold_are_left_out_of_many(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are very many memories; but the rarest of them counts where the question has no others."""
+    for number in range(10):
+        memory.store(f"office {number + 100} Lisbon" if number else "a library in Lisbon of the office")
+    few = scores(memory, "office library")
+    assert len(few) == 10
+    monkeypatch.setattr(lexical, "PRUNED_FROM", 10)
+    assert search(memory, "office library") == [1]
+    assert len(search(memory, "office Lisbon")) == 10
+    with memory._opened.views.current(RECALL).reading() as cursor:
+        assert [count(cursor, "project:app", word) for word in ("lisbon", "librari", "zebra")] == [10, 1, 0]
+
+
+def test_words_of_a_memory_that_is_not_there_are_noticed(memory: Memory) -> None:
+    """A view that leads to a memory of another namespace, or to none, is not answered from."""
+    memory.store("The office is in Lisbon")
+    memory.store("A secret", namespace="user:ana")
+    with memory._opened.views.opened().datastore.transaction(commit=True) as cursor:
+        term = namespace_token("project:app") + "offic"
+        cursor.execute("INSERT INTO keyword (rowid, own, tags) VALUES (2, ?, '')", (term,))
+    with pytest.raises(ViewsDamaged, match="keyword"):
+        search(memory, "office")
 
 
 @settings(max_examples=300)

@@ -19,9 +19,11 @@ from tallystick.errors import LogDamaged, Refused, ViewsDamaged
 from tallystick.projections import embedding
 from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.views import RECALL
-from tallystick.queries.pool import Candidate
-from tallystick.queries.recall import RELEVANT, Found, Question, Ranked, fingerprint, rank, recall
-from tallystick.queries.stages import STAGES, STEPS
+from tallystick.queries.answer import RELEVANT, STAGES, Question
+from tallystick.queries.pool import Pool
+from tallystick.queries.recall import Found, Ranked, fingerprint, rank, recall
+from tallystick.queries.stages import STEPS
+from tests.queries.pools import pool
 
 Scores = dict[int, float]
 
@@ -52,63 +54,52 @@ def texts(memory: Memory, question: str, **options: Any) -> list[str]:
 # ---- ranking
 
 
-def pool_of(count: int, **fields: Any) -> list[Candidate]:
-    """So many memories that differ in nothing but their numbers and ids."""
-    ordinary = Candidate(0, b"", "default", None, None, "note", 0, 0.5, None, 0, 8, 0)
-    return [ordinary._replace(number=n, stream=bytes([n]) * 16, **fields) for n in range(1, count + 1)]
+def ranked(pool: Pool, lexical: Scores, dense: Scores | None, met: Scores | None = None) -> Ranked:
+    """The pool in order, given the scores of its memories by number."""
+
+    def said(scores: Scores, otherwise: float) -> Any:
+        return numpy.array([scores.get(number, otherwise) for number in pool.numbers.tolist()], dtype=float)
+
+    by_meaning = None if dense is None else said(dense, numpy.nan)
+    found = Found(said(lexical, 0.0), by_meaning, None if met is None else said(met, numpy.nan))
+    return rank(pool, found, Question("office", ("default",), 10, 0))
 
 
-def order(pool: list[Candidate], lexical: Scores, dense: Scores, text: str = "office") -> list[int]:
+def order(pool: Pool, lexical: Scores, dense: Scores) -> list[int]:
     """The numbers of the pool, best first."""
-    ranked = rank(pool, Found(lexical, dense, None), Question(text, ("default",), 10, 0))
-    return [ranked.pool[place].number for place in ranked.order]
+    return pool.numbers[ranked(pool, lexical, dense).order].tolist()
 
 
 @given(lexical=SCORES, dense=SCORES)
 def test_every_memory_of_the_pool_is_ranked_once(lexical: Scores, dense: Scores) -> None:
     """The order holds each once, and each score is the sum of what its stages say."""
-    pool = [each for each in pool_of(40) if each.number in {*lexical, *dense}]
-    ranked = rank(pool, Found(lexical, dense, None), Question("office", ("default",), 10, 0))
-    assert sorted(ranked.order) == list(range(len(pool)))
-    for place in ranked.order:
-        said = [ranked.columns[stage][place] or 0 for stage in STAGES[1:] if stage != "dense"]
-        assert ranked.columns["fused"][place] == sum(said) + (ranked.columns["dense"][place] or _unseen(ranked, place))
-
-
-def _unseen(ranked: Ranked, place: int) -> int:
-    """What a memory without a vector got for it, which is on record as nothing."""
-    others = sum(ranked.columns[stage][place] or 0 for stage in STAGES[1:])
-    return (ranked.columns["fused"][place] or 0) - others
-
-
-@given(lexical=SCORES, dense=SCORES)
-def test_ranking_does_not_depend_on_the_order_of_arrival(lexical: Scores, dense: Scores) -> None:
-    """The same scores give the same order, in whatever order they came."""
-    pool = [each for each in pool_of(40) if each.number in {*lexical, *dense}]
-    backwards = dict(reversed(lexical.items())), dict(reversed(dense.items()))
-    assert order(pool, *backwards) == order(pool, lexical, dense)
+    found = ranked(pool(*[{}] * 40), lexical, dense)
+    assert sorted(found.order.tolist()) == list(range(40))
+    for place in range(40):
+        if place + 1 in dense or not dense:  # what a memory without a vector got for it is on record as nothing
+            said = [found.scores[stage][place] for stage in STAGES[1:]]
+            assert found.scores["fused"][place] == numpy.nansum(said)
 
 
 @given(scores=SCORES)
 def test_one_search_alone_keeps_its_order(scores: Scores) -> None:
     """Where only one search answers, a higher score of it never comes after a clearly lower one."""
-    pool = [each for each in pool_of(40) if each.number in scores]
-    for found in (order(pool, scores, {}), order(pool, {}, scores)):
-        for earlier, later in pairwise(found):
+    for found in (order(pool(*[{}] * 40), scores, {}), order(pool(*[{}] * 40), {}, scores)):
+        for earlier, later in pairwise(number for number in found if number in scores):
             assert scores[earlier] >= scores[later] - 1e-3
 
 
 def test_what_a_search_did_not_see_counts_as_its_lowest() -> None:
     """A memory without a vector has the lowest cosine of the pool, one without a word the word score nought."""
-    pool = pool_of(3)
-    assert order(pool, {3: 1.0}, {1: 0.9, 2: 0.2}) == order(pool, {1: 0, 2: 0, 3: 1.0}, {1: 0.9, 2: 0.2, 3: 0.2})
+    three = pool({}, {}, {})
+    assert order(three, {3: 1.0}, {1: 0.9, 2: 0.2}) == order(three, {1: 0, 2: 0, 3: 1.0}, {1: 0.9, 2: 0.2, 3: 0.2})
 
 
 def test_the_best_come_first_and_ties_go_by_stream() -> None:
     """Equal scores are ordered by the id of the memory, not by how it is numbered here."""
-    pool = [each._replace(stream=bytes([9 - each.number]) * 16) for each in pool_of(4)]
-    assert order(pool, {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.25}, {}) == [3, 2, 1, 4]
-    assert order([], {}, {}) == []
+    four = pool(*({"stream": 255 - number} for number in range(4)))
+    assert order(four, {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.25}, {}) == [3, 2, 1, 4]
+    assert order(pool(), {}, {}) == []
 
 
 def test_the_fingerprint_of_a_pipeline_changes_with_the_model(common: Memory) -> None:
@@ -165,8 +156,8 @@ def test_hits_come_best_first_and_at_most_as_many_as_asked(memory: Memory) -> No
 
 def test_ties_are_in_order_of_the_ids(memory: Memory) -> None:
     """Memories of equal score are ordered by id: the same in every store that has them."""
-    for _ in range(12):
-        memory.store("Yes, in Lisbon", thread="s1")
+    for number in range(12):
+        memory.store(f"Yes, in Lisbon {number + 10}")
     ids = [hit.id for hit in memory.recall("Lisbon", limit=12)]
     assert ids == sorted(ids)
     assert len(ids) == 12
@@ -368,12 +359,10 @@ def test_a_memory_that_no_search_found_is_no_hit(memory: Memory) -> None:
 
 def test_words_count_as_without_a_model_until_there_are_vectors() -> None:
     """Where no memory of the pool has token vectors yet, the order is that of the words, with all their weight."""
-    pool, lexical = pool_of(3), {1: 3.0, 2: 1.0}
-    asked = Question("office", ("default",), 10, 0)
-    without_vectors = rank(pool, Found(lexical, {}, [None, None, None]), asked)
-    assert without_vectors.columns == rank(pool, Found(lexical, {}, None), asked).columns
-    one = rank(pool, Found(lexical, {}, [0.5, None, None]), asked)
-    assert one.columns["lexical"] != without_vectors.columns["lexical"]
+    three, lexical = pool({}, {}, {}), {1: 3.0, 2: 1.0}
+    without_vectors = ranked(three, lexical, {}, {}).scores["lexical"]
+    assert without_vectors.tolist() == ranked(three, lexical, None).scores["lexical"].tolist()
+    assert without_vectors.tolist() != ranked(three, lexical, {}, {1: 0.5}).scores["lexical"].tolist()
 
 
 class WordEmbedder:
@@ -599,7 +588,7 @@ EDITS = {
     "source": "'human'", "key": "'other'", "thread": "'other'", "place": "9", "valid_from": "1", "label": "'other'",
     "trust": "'other'", "expires_at": "4000000000000000", "stream": "zeroblob(16)",
     "turn": "3", "revised_at": "1", "protected": "1", "pinned": "1", "metadata": "'{\"a\": [1]}'",
-    "words": "99", "cues": "7",
+    "words": "99", "cues": "7", "length": "99",
 }  # fmt: skip
 
 

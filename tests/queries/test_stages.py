@@ -1,30 +1,24 @@
 """The stages of ranking, each on its own: what it adds to which memory of the pool, and to which nothing."""
 
 import time
-from datetime import UTC, datetime
-from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.projections.cues import ASKS, TELLS_A_NUMBER, TELLS_A_TIME
 from tallystick.queries import stages
+from tallystick.queries.answer import STAGES
 from tallystick.queries.dates import DAY, MONTH
-from tallystick.queries.pool import Candidate
-from tallystick.queries.stages import AUTHOR, HALF_LIFE_DAYS, LONGEST_HALF_LIFE, STAGES, STEPS, THREAD
+from tallystick.queries.pool import Pool
+from tallystick.queries.stages import AUTHOR, HALF_LIFE_DAYS, LONGEST_HALF_LIFE, STEPS, THREAD
+from tests.queries.pools import NOW, pool
 
 DAYS = 86_400_000_000
-NOW = int(datetime(2024, 5, 15, 12, tzinfo=UTC).timestamp()) * 1_000_000
-ORDINARY = Candidate(1, bytes(16), "default", None, None, "note", NOW, 0.5, None, 0, 8, 0)
 
 
-def pool(*each: dict[str, Any]) -> list[Candidate]:
-    """Memories that differ from an ordinary one in these fields."""
-    return [ORDINARY._replace(number=number, **fields) for number, fields in enumerate(each, 1)]
-
-
-def by(*authors: str | None) -> list[Candidate]:
+def by(*authors: str | None) -> Pool:
     """A memory by each of these authors."""
     return pool(*({"author": author} for author in authors))
 
@@ -40,25 +34,34 @@ def about(question: str, *authors: str | None) -> list[str | None]:
 @given(scores=st.lists(st.floats(-1e6, 1e6), max_size=30))
 def test_standard_scores_have_mean_nought_and_deviation_one(scores: list[float]) -> None:
     """Or are all nought, where all scores are equal."""
-    found = stages.standardised(scores)
+    found = stages.standardised(numpy.array(scores))
     assert len(found) == len(scores)
     if len(set(scores)) <= 1:
-        assert not any(found)
+        assert not found.any()
     elif max(scores) - min(scores) > 1e-3:
-        assert sum(found) == pytest.approx(0, abs=1e-3)
-        assert sum(z * z for z in found) / len(found) == pytest.approx(1, rel=1e-3)
+        assert found.mean() == pytest.approx(0, abs=1e-3)
+        assert found.std() == pytest.approx(1, rel=1e-3)
 
 
 @pytest.mark.parametrize("scores", [[], [0.1], [0.1] * 3, [0.3] * 7, [-0.7] * 49])
 def test_equal_scores_stand_at_the_mean(scores: list[float]) -> None:
     """Also where their mean is not exactly what each is."""
-    assert stages.standardised(scores) == [0.0] * len(scores)
+    assert stages.standardised(numpy.array(scores)).tolist() == [0.0] * len(scores)
+
+
+@given(scores=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), unknown=st.integers(1, 5))
+def test_what_has_no_score_counts_as_the_worst(scores: list[float], unknown: int) -> None:
+    """Wherever it stands; and where nothing has one, all are equal."""
+    nothing = [numpy.nan] * unknown
+    found = stages.standardised(numpy.array([*nothing, *scores]))
+    assert found.tolist() == stages.standardised(numpy.array([min(scores)] * unknown + scores)).tolist()
+    assert not stages.standardised(numpy.array(nothing)).any()
 
 
 @given(score=st.floats(-1e6, 1e6))
 def test_a_score_is_a_whole_number_of_steps(score: float) -> None:
     """The nearest one."""
-    found = stages.stepped(score)
+    found = float(stages.stepped(numpy.array([score]))[0])
     assert (found * STEPS).is_integer()
     assert abs(found - score) <= 0.5 / STEPS
 
@@ -74,22 +77,27 @@ def test_stages_have_a_name_each() -> None:
 
 def test_a_memory_that_says_more_counts_more_up_to_a_limit() -> None:
     """Half a point for 25 different words, no more for a thousand."""
-    assert stages.content(pool({"words": 0}, {"words": 5}, {"words": 25}, {"words": 1000})) == [0, 0.1, 0.5, 0.5]
+    assert stages.content(pool({"words": 0}, {"words": 5}, {"words": 25}, {"words": 1000})).tolist() == [
+        0,
+        0.1,
+        0.5,
+        0.5,
+    ]
 
 
 def test_a_question_counts_less() -> None:
     """A memory that asks, whatever else it shows."""
     cues = (0, ASKS, ASKS | TELLS_A_TIME | TELLS_A_NUMBER, TELLS_A_TIME | TELLS_A_NUMBER)
-    assert stages.question(pool(*({"cues": each} for each in cues))) == [0, -0.6, -0.6, 0]
+    assert stages.question(pool(*({"cues": each} for each in cues))).tolist() == [0, -0.6, -0.6, 0]
 
 
 def test_a_memory_of_a_date_that_is_named_counts_more() -> None:
     """By the day on which it happened, as the calendar of UTC has it; nothing where no date is named."""
     days = [{"at": NOW - 7 * DAYS}, {"at": NOW - 400 * DAYS}, {"at": -(2**62)}, {"at": 2**62}]
-    assert stages.dates(pool(*days), "What happened on 8 May 2024?", NOW) == [MONTH + DAY, 0, 0, 0]
+    assert stages.dates(pool(*days), "What happened on 8 May 2024?", NOW).tolist() == [MONTH + DAY, 0, 0, 0]
     assert stages.dates(pool(*days), "What happened a week ago?", NOW)[0] == DAY
-    assert stages.dates(pool(*days), "What happened?", NOW) == [0, 0, 0, 0]
-    assert stages.dates([], "in May", NOW) == []
+    assert stages.dates(pool(*days), "What happened?", NOW).tolist() == [0, 0, 0, 0]
+    assert stages.dates(pool(), "in May", NOW).tolist() == []
 
 
 @pytest.mark.parametrize("now", [-(2**62), 2**62, 0, -62_135_596_800_000_000, 253_402_300_799_999_999])
@@ -121,7 +129,7 @@ def test_what_is_asked_for_counts_where_it_is_told(question: str) -> None:
     """A memory that tells a time where one is asked for, else a number where that is."""
     told = pool({"cues": TELLS_A_TIME}, {"cues": TELLS_A_NUMBER}, {"cues": TELLS_A_TIME | TELLS_A_NUMBER}, {"cues": 0})
     expected = {"time": [0.75, 0, 0.75, 0], "number": [0, 0.3, 0.3, 0], None: [0, 0, 0, 0]}
-    assert stages.asked_for(told, question) == expected[ASKED[question]]
+    assert stages.asked_for(told, question).tolist() == expected[ASKED[question]]
 
 
 # ---- how useful it is
@@ -129,7 +137,7 @@ def test_what_is_asked_for_counts_where_it_is_told(question: str) -> None:
 
 @given(
     importance=st.floats(0, 1), confidence=st.none() | st.floats(0, 1), reinforced=st.integers(0, 2**53),
-    at=st.integers(-(2**63), 2**63), kind=st.sampled_from(["turn", "note", "fact", "whatever"]),
+    at=st.integers(-(2**63), 2**63 - 1), kind=st.sampled_from(["turn", "note", "fact", "whatever"]),
 )  # fmt: skip
 def test_utility_is_bounded(importance: float, confidence: float | None, reinforced: int, at: int, kind: str) -> None:
     """Whatever a memory says of itself, and whenever it was, it gains or loses less than a deviation."""
@@ -166,20 +174,19 @@ def test_a_memory_is_half_as_recent_after_its_half_life(kind: str) -> None:
 def test_utility_changes_from_day_to_day_only() -> None:
     """Questions of one day that are asked again give the same scores."""
     memory = pool({"at": NOW - 3 * DAYS})
-    assert stages.utility(memory, NOW) == stages.utility(memory, NOW + DAYS - 1)
-    assert stages.utility(memory, NOW) > stages.utility(memory, NOW + DAYS)
+    (now,), (late,), (tomorrow,) = (stages.utility(memory, NOW + later) for later in (0, DAYS - 1, DAYS))
+    assert now == late > tomorrow
 
 
 # ---- threads
 
 
 def test_a_thread_shares_its_best_score() -> None:
-    """Only within one thread of one namespace; what is in no thread gains nothing."""
-    places = [("a", "t"), ("a", "t"), ("b", "t"), ("a", "u"), ("a", None), ("a", "")]
-    memories = pool(*({"namespace": namespace, "thread": thread} for namespace, thread in places))
-    scores = [1.0, 3.0, 2.0, -1.0, 9.0, 4.0]
-    assert stages.thread(memories, scores) == [THREAD * best for best in (3.0, 3.0, 2.0, -1.0, 0.0, 4.0)]
-    assert stages.thread([], []) == []
+    """Only within one thread; what is in no thread gains nothing."""
+    memories = pool(*({"thread": thread} for thread in ("t", "t", "s", "u", None, "")))
+    scores = numpy.array([1.0, 3.0, 2.0, -1.0, 9.0, 4.0])
+    assert stages.thread(memories, scores).tolist() == [THREAD * best for best in (3.0, 3.0, 2.0, -1.0, 0.0, 4.0)]
+    assert stages.thread(pool(), numpy.zeros(0)).tolist() == []
 
 
 # ---- authors

@@ -84,7 +84,7 @@ def test_views_of_a_store_in_use_are_compared_at_one_position(memory: Memory, mo
 
 DAMAGE = {
     "memories": "UPDATE memories SET importance = 0.9 WHERE number = 1",
-    "keyword": "INSERT INTO keyword (rowid, own, tags, namespace) VALUES (1000, 'lisbon', '', 'n')",
+    "keyword": "INSERT INTO keyword (rowid, own, tags) VALUES (1000, 'lisbon', '')",
     "vector": "DELETE FROM vector WHERE number = 2",
     "access": "UPDATE access SET actor = 'somebody else'",
     "audit": "DELETE FROM audit WHERE log = 'access'",
