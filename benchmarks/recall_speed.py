@@ -227,18 +227,8 @@ def asking(memory: Memory, kind: str) -> Iterator[None]:
 def _first(folder: Path, size: int, kind: str) -> float:
     """Milliseconds of processor time of a process that opens the store and asks one question."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.recall_speed",
-        "--once",
-        kind,
-        "--sizes",
-        str(size),
-        "--folder",
-        folder,
-    ]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "benchmarks.recall_speed", "--once", kind, "--sizes", str(size)]
+    subprocess.run([*command, "--folder", str(folder)], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 

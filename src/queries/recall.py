@@ -13,7 +13,7 @@ import numpy
 from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
 from ..projections import lexical, memories
-from ..projections.columns import Columns, Flags, Integers, Places
+from ..projections.columns import NOWHERE, Columns, Flags, Integers, Places
 from ..projections.tokens import query_tokens
 from ..projections.views import RECALL, Views
 from . import dates, stages
@@ -217,7 +217,17 @@ def _found(
     if search is None or asked is None:
         return Found(_joined(words), None, None)
     each = zip(searched, places, strict=True)
-    return Found(_joined(words), _joined([search.cosines(asked, one.columns, at) for one, at in each]), None)
+    return Found(_joined(words), _joined([_meaning(search, asked, one, at) for one, at in each]), None)
+
+
+def _meaning(search: Search, asked: Embedded, searched: Searched, places: Places) -> Scores:
+    """How near these memories are to the question, and in part the turns before them, where no tokens tell that."""
+    own = search.cosines(asked, searched.columns, places)
+    if asked.tokens is not None:
+        return own
+    (before,) = back(searched, places, 1)
+    lent = search.cosines(asked, searched.columns, numpy.where(before == NOWHERE, places, before))
+    return own + stages.DENSE_BEFORE * numpy.where(numpy.isnan(lent), own, lent)
 
 
 def _interaction(

@@ -19,6 +19,8 @@ from .pool import Pool
 INTERACTION, DENSE, LEXICAL = 1.0, 0.5, 0.2
 DENSE_ALONE, LEXICAL_BESIDE = 1.0, 0.5
 """The weights where there are no token vectors."""
+DENSE_BEFORE = 0.5
+"""What the turn before a memory counts there beside its own vector."""
 CONTENT, CONTENT_WORDS = 0.5, 25
 QUESTION = -0.6
 ASKED_TIME, ASKED_NUMBER = 0.75, 0.3

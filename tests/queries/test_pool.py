@@ -87,7 +87,7 @@ def test_turns_around_are_those_of_the_thread_that_may_be_found(memory: Memory) 
 
     def beside(*numbers: int) -> list[int]:
         places = with_neighbours(found, found.columns.places(numpy.array(numbers)))
-        return found.columns.numbers[places].tolist()
+        return [int(number) for number in found.columns.numbers[places]]
 
     assert beside(3) == [2, 3, 4]
     assert beside(5, 6, 8) == [4, 5, 6, 8]

@@ -67,7 +67,7 @@ def ranked(pool: Pool, lexical: Scores, dense: Scores | None, met: Scores | None
 
 def order(pool: Pool, lexical: Scores, dense: Scores) -> list[int]:
     """The numbers of the pool, best first."""
-    return pool.numbers[ranked(pool, lexical, dense).order].tolist()
+    return [int(pool.numbers[place]) for place in ranked(pool, lexical, dense).order]
 
 
 @given(lexical=SCORES, dense=SCORES)
