@@ -18,12 +18,12 @@ STEP = 2.0**-20
 """Scores are multiples of this, so that other arithmetic gives the same order."""
 EXACT = 16384
 """Of so few vectors each is scored."""
-NEAR = 4000
-"""Of more, so many are found by their signs alone, the best of those by a better estimate, and those scored exactly."""
-NEARER = 500
+NEAR = 500
+"""Of more, so many are found by their sketches, or twice the limit, and scored."""
+DIRECTIONS = 63
+"""In how many directions a sketch says where a vector lies."""
 SAMPLE = 4096
-"""How many vectors the mean is taken of, from which the signs are counted."""
-_BLOCK = 8192
+"""How many vectors the directions are found from."""
 _PRODUCTS = 1 << 18
 
 
@@ -63,13 +63,10 @@ class VectorIndex(Protocol):
 
 
 class NumpyIndex:
-    """A vector index in arrays: 4 bytes of memory for a value, beyond 16,384 vectors 2 and a bit.
+    """A vector index in arrays: 4 bytes of memory for a value, beyond 16,384 vectors 2, and 256 for a sketch.
 
-    Up to there, all are scanned, in float32. Beyond, it takes three stages: the signs of all vectors around their mean
-    are compared with those of the question; of the 4,000 nearest by that, corrected for how well its signs stand for
-    each (after Gao and Long, "RaBitQ", 2024), the product of the question with the signs is taken; and the 500 nearest
-    by that, or twice the limit, are scored exactly. The scores given are summed in float64 and in one order, so none
-    depends on the place.
+    Up to there, all are scanned, in float32. Beyond, the sketches are: the 500 nearest by them, or twice the limit, are
+    scored. The scores given are summed in float64 and in one order, so none depends on the place.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -79,7 +76,7 @@ class NumpyIndex:
         self._lengths = numpy.ones(0, dtype=numpy.float32)
         self._held = numpy.zeros(0, dtype=bool)
         self._count = 0
-        self._signs: _Signs | None = None
+        self._sketches: _Sketches | None = None
 
     def __len__(self) -> int:
         """How many vectors are held."""
@@ -89,7 +86,7 @@ class NumpyIndex:
     def bytes(self) -> int:
         """What it takes of memory."""
         arrays = (self._rows, self._lengths, self._held)
-        return sum(array.nbytes for array in arrays) + (self._signs.bytes if self._signs else 0)
+        return sum(array.nbytes for array in arrays) + (self._sketches.bytes if self._sketches else 0)
 
     def put(self, places: Places, vectors: NDArray[numpy.floating]) -> None:
         """Put vectors, one a row, at places of which none occurs twice. All are put in, or none."""
@@ -100,11 +97,11 @@ class NumpyIndex:
         self._count += len(places) - int(numpy.count_nonzero(self._held[places]))
         self._rows[places], self._held[places] = rows, True
         self._lengths[places] = numpy.linalg.norm(rows.astype(numpy.float32), axis=1)
-        if self._count > EXACT and (self._signs is None or self._count > 2 * self._signs.of):
+        if self._count > EXACT and (self._sketches is None or self._count > 2 * self._sketches.of):
             self._rows = self._rows.astype(numpy.float16)  # every value is one of float16
-            self._signs = _Signs(self._rows, numpy.flatnonzero(self._held))
-        elif self._signs is not None:
-            self._signs.put(places, rows.astype(numpy.float32))
+            self._sketches = _Sketches(self._rows, numpy.flatnonzero(self._held))
+        elif self._sketches is not None:
+            self._sketches.put(places, rows)
 
     def drop(self, places: Places) -> None:
         """Take out the vectors at these places; none there is no error."""
@@ -132,11 +129,11 @@ class NumpyIndex:
 
     def _near(self, unit: Floats, places: Places, limit: int) -> Places:
         """The places that can hold one of the `limit` best."""
-        enough = max(NEARER, 2 * limit)
+        enough = max(NEAR, 2 * limit)
         if len(places) <= enough:
             return places
-        if self._signs is not None:
-            return self._signs.nearer(unit, self._signs.near(unit, places, max(NEAR, enough)), enough)
+        if self._sketches is not None:
+            return self._sketches.near(unit, places, enough)
         size = int(places[-1]) + 1
         scores = (_products(self._rows[:size], unit) / self._lengths[:size])[places]
         # A float32 sum of n products of unit vectors is wrong by at most n * 2**-24 (Higham, Accuracy and Stability
@@ -153,81 +150,48 @@ class NumpyIndex:
             self._held = numpy.pad(self._held, (0, more))
 
 
-class _Signs:
-    """On which side of the mean each value of a vector lies, and what makes an estimate of a product of that.
+class _Sketches:
+    """Of each vector, where it lies in the directions in which vectors differ most, and how near their mean it is.
 
-    For a vector v of length one, c = v - mean, s its signs and q the question: q.v = q.mean + (q - mean).c + mean.c,
-    and (q - mean).c is about (q - mean).s times c.c / c.s.
+    For a vector v of length one, q the question, m the mean and D the directions, orthogonal and of length one:
+    q.v = m.v + (q - m).(v - m) + m.(q - m), and (q - m).(v - m) is about the product of both in D. After Pearson, "On
+    lines and planes of closest fit" (1901).
     """
 
     def __init__(self, rows: NDArray[numpy.floating], places: Places) -> None:
-        """Of the rows at these places, around the mean of some of them."""
-        self._dimensions = rows.shape[1]
-        some = rows[places[:: -(-len(places) // SAMPLE)]].astype(numpy.float32)
-        self._mean: Floats = (some / numpy.linalg.norm(some, axis=1, keepdims=True)).mean(axis=0)
+        """Of the rows at these places, with the directions of some of them."""
+        some = _units(rows[places[:: -(-len(places) // SAMPLE)]])
+        self._mean: Floats = some.mean(axis=0)
+        around = (some - self._mean).astype(numpy.float64)
+        _, directions = numpy.linalg.eigh(numpy.einsum("ni,nj->ij", around, around))
+        self._directions: Floats = directions[:, -DIRECTIONS:].astype(numpy.float32)
         self.of = len(places)
-        self._words = numpy.zeros((-(-self._dimensions // 64), len(rows)), dtype=numpy.uint64)
-        self._factors = numpy.zeros(len(rows), dtype=numpy.float32)
-        self._offsets = numpy.zeros(len(rows), dtype=numpy.float32)
-        for first in range(0, len(places), _BLOCK):
-            part = places[first : first + _BLOCK]
-            self.put(part, rows[part].astype(numpy.float32))
+        self._sketches = numpy.zeros((len(rows), self._directions.shape[1] + 1), dtype=numpy.float32)
+        for first in range(0, len(places), SAMPLE):
+            self.put(places[first : first + SAMPLE], rows[places[first : first + SAMPLE]])
 
     @property
     def bytes(self) -> int:
         """What they take of memory."""
-        return self._words.nbytes + self._factors.nbytes + self._offsets.nbytes
+        return self._sketches.nbytes
 
-    def put(self, places: Places, rows: Floats) -> None:
-        """Note the signs of the rows at these places."""
-        if (last := int(places.max())) >= len(self._factors):
-            more = max(last + 1 - len(self._factors), len(self._factors))
-            self._words = numpy.pad(self._words, ((0, 0), (0, more)))
-            self._factors, self._offsets = (numpy.pad(each, (0, more)) for each in (self._factors, self._offsets))
-        around = rows / numpy.linalg.norm(rows, axis=1, keepdims=True) - self._mean
-        self._words[:, places] = self._packed(around).T
-        length = numpy.abs(around).sum(axis=1)
-        self._factors[places] = numpy.einsum("ij,ij->i", around, around) / numpy.where(length, length, 1)
-        self._offsets[places] = around @ self._mean
+    def put(self, places: Places, rows: NDArray[numpy.floating]) -> None:
+        """Sketch the rows at these places."""
+        more = int(places.max()) + 1 - len(self._sketches)
+        if more > 0:
+            self._sketches = numpy.pad(self._sketches, ((0, max(more, len(self._sketches))), (0, 0)))
+        units = _units(rows)
+        self._sketches[places, :-1] = _products(units - self._mean, self._directions)
+        self._sketches[places, -1] = _products(units, self._mean)
 
     def near(self, unit: Floats, places: Places, limit: int) -> Places:
-        """The `limit` of these places whose signs are most like the question's."""
-        if len(places) <= limit:
-            return places
-        asked = unit - self._mean
+        """The `limit` of these places, in order, whose vectors are nearest to a question by their sketches."""
+        asked: Floats = numpy.ones(self._sketches.shape[1], dtype=numpy.float32)
+        asked[:-1] = (unit - self._mean) @ self._directions
         size = int(places[-1]) + 1
-        scores = self._alike(self._packed(asked[numpy.newaxis])[0], float(numpy.abs(asked).sum()), size)
+        scores = _products(self._sketches[:size], asked)
         scores = scores if len(places) == size else scores[places]
-        best = numpy.argpartition(scores, len(scores) - limit)[-limit:]
-        return places[best]
-
-    def nearer(self, unit: Floats, places: Places, limit: int) -> Places:
-        """The `limit` of these places whose signs have the greatest products with the question."""
-        if len(places) <= limit:
-            return places
-        asked = unit - self._mean
-        bits = numpy.unpackbits(numpy.ascontiguousarray(self._words[:, places].T).view(numpy.uint8), axis=1)
-        products = 2 * _products(bits[:, : self._dimensions], asked) - asked.sum()
-        scores = products * self._factors[places] + self._offsets[places]
         return places[numpy.argpartition(scores, len(scores) - limit)[-limit:]]
-
-    def _alike(self, asked: NDArray[numpy.uint64], length: float, size: int) -> Floats:
-        """An estimate of each product from how many signs are the same, a block at a time to stay in the cache."""
-        scores = numpy.empty(size, dtype=numpy.float32)
-        whole, each = numpy.float32(length), numpy.float32(2 * length / self._dimensions)
-        for first in range(0, size, _BLOCK):
-            part = slice(first, min(size, first + _BLOCK))
-            other = numpy.zeros(part.stop - part.start, dtype=numpy.uint16)
-            for word, mine in zip(self._words[:, part], asked, strict=True):
-                other += numpy.bitwise_count(word ^ mine)
-            scores[part] = (whole - each * other) * self._factors[part] + self._offsets[part]
-        return scores
-
-    def _packed(self, around: Floats) -> NDArray[numpy.uint64]:
-        """The signs of each row as whole words."""
-        bits = numpy.packbits(around > 0, axis=1)
-        missing = 8 * len(self._words) - bits.shape[1]
-        return numpy.ascontiguousarray(numpy.pad(bits, ((0, 0), (0, missing)))).view(numpy.uint64)
 
 
 class SqliteVecIndex:
@@ -315,9 +279,16 @@ def _best(places: Places, cosines: Doubles, limit: int) -> Nearest:
     return Nearest(places[order], rounded[order])
 
 
+def _units(rows: NDArray[numpy.floating]) -> Floats:
+    """The rows scaled to length one."""
+    wide = rows.astype(numpy.float32)
+    units: Floats = wide / numpy.linalg.norm(wide, axis=1, keepdims=True)
+    return units
+
+
 def _products(rows: NDArray[Any], asked: Floats) -> Floats:
-    """The product of each row with a vector, in parts so small that the linear algebra keeps to one thread."""
-    most = max(1, _PRODUCTS // len(asked))
+    """The product of each row with a vector or a matrix, in parts for which the library takes no second thread."""
+    most = max(1, _PRODUCTS // asked.size)
     parts = [
         rows[first : first + most].astype(numpy.float32, copy=False) @ asked for first in range(0, len(rows), most)
     ]
