@@ -363,9 +363,9 @@ def like_texts(count: int, dimensions: int = DIMENSIONS, seed: int = 0) -> Float
     return units
 
 
-def found_of_ten(index: VectorIndex, rows: Floats, allowed: Flags) -> float:
+def found_of_ten(index: VectorIndex, rows: Floats, allowed: Flags, questions: Floats | None = None) -> float:
     """The share of the ten nearest of the flagged rows that is found, as exact products tell them."""
-    questions = like_texts(QUESTIONS, rows.shape[1], seed=5)
+    questions = like_texts(QUESTIONS, rows.shape[1], seed=5) if questions is None else questions
     kept = rows.astype(numpy.float16).astype(numpy.float32)
     places = numpy.flatnonzero(allowed[: len(rows)])
     cosines = (kept[places] / numpy.linalg.norm(kept[places], axis=1, keepdims=True)) @ questions.T
@@ -378,7 +378,7 @@ def found_of_ten(index: VectorIndex, rows: Floats, allowed: Flags) -> float:
         assert (numpy.diff(nearest.cosines) <= 0).all()
         best = numpy.partition(true, len(true) - count)[len(true) - count]
         found += int((nearest.cosines >= best - 2 * STEP).sum())
-    return found / (QUESTIONS * count)
+    return found / (len(questions) * count)
 
 
 @pytest.fixture(scope="module")
@@ -424,6 +424,16 @@ def test_vectors_of_another_kind_are_found_before_the_mean_is_taken_anew(staged:
     staged.put(numpy.arange(MANY, MANY + 1000), others)
     for place, row in list(enumerate(others, MANY))[:50]:
         assert staged.search(row, ALL, 1).places.tolist() == [place]
+
+
+def test_the_mean_is_taken_anew_as_they_double(staged: NumpyIndex, many: Floats) -> None:
+    """Vectors of another common direction that come to be more than half of all are found as the first ones are."""
+    turn = numpy.linalg.qr(numpy.random.default_rng(2).standard_normal((DIMENSIONS, DIMENSIONS)))[0]
+    turned = (many @ turn).astype(numpy.float32)
+    staged.put(numpy.arange(MANY, MORE), turned[MANY:])
+    rows, questions = numpy.concatenate([many[:MANY], turned[MANY:]]), like_texts(QUESTIONS, seed=5)
+    for asked in (questions, (questions @ turn).astype(numpy.float32)):
+        assert found_of_ten(staged, rows, ALL, asked) >= ENOUGH
 
 
 def test_few_vectors_become_many_one_load_after_the_other(many: Floats) -> None:
