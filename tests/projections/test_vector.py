@@ -105,7 +105,7 @@ def test_the_last_change_is_where_a_memory_last_changed(memory: Memory) -> None:
 
 
 def test_a_namespace_has_its_own_in_order_of_their_last_changes(memory: Memory) -> None:
-    """Each memory once, also one that wants no vector any more; by the name it was stored under, also after a rename."""
+    """Each once, also one that wants no vector any more, by the name it was stored under: a rename changes nothing."""
     ids = [memory.store(f"Note {number}", namespace=("here", "there")[number % 2]).id for number in range(5)]
     memory.forget(ids[0])
     for name in ("before", "after"):
