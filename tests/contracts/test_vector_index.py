@@ -128,7 +128,8 @@ def test_the_nearest_come_first_with_their_cosine(make: Make) -> None:
 def test_scores_are_multiples_of_the_step(make: Make) -> None:
     """A score is rounded to 2**-20; places are such as arrays are indexed by."""
     found = filled(make, vectors(50, 16)).search(vectors(1, 16, seed=1)[0], ALL, 50)
-    assert (found.places.dtype, found.cosines.dtype) == (numpy.intp, numpy.float64)
+    assert found.places.dtype == numpy.dtype(numpy.intp)
+    assert found.cosines.dtype == numpy.dtype(numpy.float64)
     assert all((score / STEP).is_integer() for score in found.cosines.tolist())
 
 

@@ -110,17 +110,16 @@ def assert_says_of_each(columns: Columns, rows: list[dict[str, Any]]) -> None:
 
 # ---- whatever happens
 
-AUTHORS, THREADS, KEYS = ("Ana", "Ben", None), ("t1", "t2", None), ("employer", None, None, None)
+AUTHORS, THREADS, KEYS = ("Ana", "Ben", None), ("t1", "t1", "t2", None), ("employer", None, None, None)
 SENTENCES = st.lists(st.sampled_from("tea cat dog seven June café 漢字 ?".split()), min_size=1, max_size=6).map(
     " ".join
 )
 SHARES = st.none() | st.sampled_from((0.0, 0.25, 1.0))
 EXPIRIES = st.sampled_from((None, None, "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"))
 STORED = st.fixed_dictionaries(
-    {"text": SENTENCES},
+    {"text": SENTENCES, "thread": st.sampled_from(THREADS)},
     optional={
         "author": st.sampled_from(AUTHORS),
-        "thread": st.sampled_from(THREADS),
         "place": st.none() | st.integers(0, 6),
         "key": st.sampled_from(KEYS),
         "kind": st.sampled_from(("note", "fact", "turn")),
@@ -204,10 +203,7 @@ def test_columns_grow_with_a_namespace(memory: Memory) -> None:
 def test_turns_out_of_order_stand_where_their_places_say(memory: Memory) -> None:
     """Turns arrive in any order; those without a place come last; one that is forgotten is stepped over."""
     said = {"c": 3, "a": 1, "d": 4, "b": 2, "none": None}
-    ids = {
-        text: memory.store(text, thread="t", **({} if place is None else {"place": place})).id
-        for text, place in said.items()
-    }
+    ids = {text: memory.store(text, thread="t", place=place).id for text, place in said.items()}
     memory.store("of another thread", thread="other", place=2)
     memory.store("of no thread")
 
@@ -220,7 +216,9 @@ def test_turns_out_of_order_stand_where_their_places_say(memory: Memory) -> None
     memory.forget(ids["c"])
     assert [around(text) for text in said] == [(NOWHERE, NOWHERE), (NOWHERE, 3), (3, 4), (1, 2), (2, NOWHERE)]
     memory.restore(ids["c"])
-    assert around("b") == (1, 0)
+    for outermost in ("a", "none"):
+        memory.forget(ids[outermost])
+    assert [around(text) for text in ("b", "c", "d")] == [(NOWHERE, 0), (3, 2), (0, NOWHERE)]
 
 
 def test_what_expires_is_there_until_then(memory: Memory) -> None:
@@ -373,7 +371,7 @@ def test_threads_that_ask_while_others_store(memory: Memory) -> None:
     for thread in threads:
         thread.start()
     for number in range(20):
-        place = {"thread": "t", "place": -number % 9, "author": f"author {number}"}
+        place: dict[str, Any] = {"thread": "t", "place": -number % 9, "author": f"author {number}"}
         stored = memory.store(f"turn {number}", **place)
         memory.store(f"turn {number}", namespace="another", **place)
         memory.revise(stored.id, author=f"another author {number}")

@@ -125,7 +125,8 @@ def best(
     allowed = numpy.isin(columns.numbers, columns.numbers if candidates is None else candidates)
     nearest = search.nearest(search.ask(question), columns, allowed, 10)
     assert nearest.cosines.tolist() == sorted(nearest.cosines.tolist(), reverse=True)
-    return columns.numbers[nearest.places].tolist()
+    found: list[int] = columns.numbers[nearest.places].tolist()
+    return found
 
 
 def test_what_the_view_has_is_embedded_and_found(memory: Memory, searching: Searching) -> None:
