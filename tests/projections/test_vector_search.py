@@ -225,6 +225,20 @@ def test_what_is_forgotten_while_it_waits_is_not_embedded(memory: Memory, search
     assert "a fish" not in embedder.made
 
 
+def test_what_is_revised_before_its_turn_is_embedded_as_it_is_by_then(memory: Memory, searching: Searching) -> None:
+    """The vector of a text that the search has not heard of is kept, and stands for nothing until it has."""
+    embedder = AxisEmbedder()
+    embedder.gate.clear()
+    search = searching(embedder)
+    memory.revise(memory.recall("fish").hits[0].id, text="a dog and a fish")
+    embedder.gate.set()
+    assert search.wait(PATIENCE) == 0
+    assert best(search, memory, "dog") == [2, 1]
+    follow(search, memory)
+    assert best(search, memory, "dog") == [2, 3, 1]
+    assert sorted(embedder.made) == ["a cat", "a dog", "a dog and a fish"]
+
+
 def test_what_stopped_the_embedding_is_raised(memory: Memory, searching: Searching) -> None:
     """A model that fails does not fail silently: who follows the views next is told."""
     embedder = AxisEmbedder()
