@@ -157,7 +157,7 @@ def replaying(floors: LogFloors, folder: Path) -> Iterator[Figure]:
         cache = VectorCache(installation)
         _put_vectors(cache, views, b"")
         search = VectorSearch(cache, NoModel(), installation.memory)
-        vectors = spent(lambda: search.follow(views))[0]
+        vectors = spent(lambda: search.follow(views, ["bench"]))[0]
         assert search.wait(0) == 0
         search.close()
         cache.close()

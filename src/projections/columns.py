@@ -45,7 +45,8 @@ class Columns(NamedTuple):
 
     `until` is the instant from which each is not found any more (microseconds). `previous` and `following` are the
     places of the current turns around it in its thread, `windows` how many words it and they have, NOWHERE where there
-    is none. `current` counts the memories that are, `mean_window` is the mean of theirs.
+    is none. `current` counts the memories that are, `mean_window` is the mean of theirs. What is said of one memory
+    alone may be newer, where another thread has gone on.
     """
 
     namespace: str
@@ -73,9 +74,14 @@ class Columns(NamedTuple):
 
 
 class _Codes(dict[str, int]):
-    """A number for each text, given to it when it is first met."""
+    """A number for each text, given to it when it is first met: its place in `texts`, which only grows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
 
     def __missing__(self, text: str) -> int:
+        self.texts.append(text)
         self[text] = len(self)
         return self[text]
 
@@ -150,9 +156,14 @@ class _Namespace:
         return int(self._arrays["numbers"][self._size - 1]) if self._size else NOWHERE
 
     def _link(self, changed: Places) -> None:
-        """Find the turns around each memory anew, in the threads of those that have changed."""
+        """Find the turns around each memory anew, in the threads of those that have changed.
+
+        What was given before stays as it was: the turns may have places that it does not know.
+        """
         size = self._size
-        threads, previous, following = (self._arrays[name] for name in ("threads", "previous", "following"))
+        around = {name: self._arrays[name].copy() for name in ("previous", "following")}
+        self._arrays |= around
+        threads, previous, following = self._arrays["threads"], *around.values()
         previous[changed] = following[changed] = NOWHERE
         affected = numpy.zeros(len(self._threads) + 1, dtype=bool)
         affected[threads[changed]] = True
@@ -166,8 +177,8 @@ class _Namespace:
         together = threads[first] == threads[second]
         previous[second[together]], following[first[together]] = first[together], second[together]
         lengths = numpy.append(self._arrays["lengths"][:size], 0)
-        around = lengths[previous[touched]] + lengths[following[touched]]
-        self._arrays["windows"][touched] = lengths[touched] + around
+        beside = lengths[previous[touched]] + lengths[following[touched]]
+        self._arrays["windows"][touched] = lengths[touched] + beside
 
     def _snapshot(self) -> Columns:
         shown = {name: array[: self._size] for name, array in self._arrays.items() if name != "lengths"}
@@ -175,7 +186,7 @@ class _Namespace:
         count = int(numpy.count_nonzero(current))
         mean = float(shown["windows"][current].mean()) if count else 0.0
         return Columns(
-            namespace=self._name, authors=list(self._authors), kinds=list(self._kinds), current=count, mean_window=mean,
+            namespace=self._name, authors=self._authors.texts, kinds=self._kinds.texts, current=count, mean_window=mean,
             **shown,
         )  # fmt: skip
 

@@ -187,14 +187,22 @@ class VectorSearch:
         """Have the vectors of these namespaces in memory, and embed what of them has none before all else."""
         for name in namespaces:
             if name not in self._shelves:
-                self._shelves[name] = _Shelf(self._embedder.space.dimensions)
-                self._take(views, cursor, all_of(cursor, name))
+                self._load_all(views, cursor, name)
             self._shelves.move_to_end(name)
             if name in self._backlog:
                 self._backlog.move_to_end(name, last=False)
         taken = sum(shelf.bytes for shelf in self._shelves.values())
-        while taken > KEPT_BYTES and len(self._shelves) > len(set(namespaces)):
+        while namespaces and taken > KEPT_BYTES and len(self._shelves) > len(set(namespaces)):
             taken -= self._shelves.popitem(last=False)[1].bytes
+
+    def _load_all(self, views: Views, cursor: Any, name: str) -> None:
+        """Put all vectors of a namespace on a shelf of their own; none is left where that is broken off."""
+        self._shelves[name] = _Shelf(self._embedder.space.dimensions)
+        try:
+            self._take(views, cursor, all_of(cursor, name))
+        except BaseException:
+            del self._shelves[name]
+            raise
 
     def _take(self, views: Views, cursor: Any, rows: Sequence[Wanted]) -> None:
         """Note what rows of the view ask for: vectors where they were made, nothing any more, or to make them."""

@@ -21,8 +21,11 @@ def made(vector: bytes) -> Made:
 
 
 def vectors(cache: VectorCache, space: str, asked: set[Key]) -> dict[Key, bytes]:
-    """What is found, without its numbers."""
-    return {key: kept.vector for key, kept in cache.find(space, asked).items()}
+    """The vectors of what is found."""
+    found = cache.find(space, asked)
+    kept = cache.vectors(list(found.values()))
+    assert kept.keys() == {*found.values()}
+    return {key: kept[number] for key, number in found.items()}
 
 
 @pytest.fixture
@@ -54,12 +57,59 @@ def test_a_vector_is_kept_under_space_memory_and_document(installation: Installa
 def test_many_are_found_as_few_are(installation: Installation) -> None:
     """However many vectors are asked for, those that are there come back, and no others."""
     cache, keys = VectorCache(installation), [(STREAM, number.to_bytes(16, "big")) for number in range(2 * SCAN_FROM)]
-    for key in keys[::2]:
-        cache.put("space", key, made(key[1]))
+    numbers = cache.put_many("space", [(key, made(key[1])) for key in keys[::2]])
     cache.put("other", keys[1], made(b"other"))
     for asked in (1, SCAN_FROM - 1, SCAN_FROM, SCAN_FROM + 1, 2 * SCAN_FROM):
         found = vectors(cache, "space", set(keys[:asked]))
         assert found == {key: key[1] for key in keys[:asked:2]}
+    assert cache.find("space", set(keys)) == dict(zip(keys[::2], numbers, strict=True))
+    cache.close()
+
+
+def test_many_are_put_as_one_by_one(installation: Installation) -> None:
+    """Each has its number, in order; what was there keeps its own, and the newest of one document counts."""
+    cache = VectorCache(installation)
+    keys = [(STREAM, number.to_bytes(16, "big")) for number in range(5)]
+    before = cache.put("space", keys[2], Made(b"before", b"codes before", "runtime"))
+    other = cache.put("other", keys[0], made(b"other"))
+    rows = [(key, Made(key[1], b"codes" + key[1], "another runtime")) for key in keys]
+    numbers = cache.put_many("space", [*rows, (keys[1], made(b"newest"))])
+    assert numbers[2] == before
+    assert numbers[5] == numbers[1]
+    assert len({*numbers, other, 0}) == 7
+    assert cache.vectors(numbers) == {
+        number: b"newest" if key == keys[1] else key[1] for number, key in zip(numbers, keys, strict=False)
+    }
+    assert cache.tokens([before]) == {before: b"codes" + keys[2][1]}
+    assert cache.vectors([other]) == {other: b"other"}
+    assert cache.put_many("space", []) == []
+    cache.close()
+
+
+def test_none_of_many_is_kept_where_putting_breaks_off(installation: Installation) -> None:
+    """They are put in one transaction."""
+    cache = VectorCache(installation)
+
+    def rows() -> Iterator[tuple[Key, Made]]:
+        yield (STREAM, DOCUMENT), made(b"vector")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        cache.put_many("space", rows())
+    assert cache.find("space", {(STREAM, DOCUMENT)}) == {}
+    assert cache.keys() == set()
+    cache.close()
+
+
+def test_vectors_are_read_by_number(installation: Installation) -> None:
+    """However many are asked for, in any order; a number that is none is left out."""
+    cache = VectorCache(installation)
+    keys = [(STREAM, number.to_bytes(16, "big")) for number in range(3000)]
+    numbers = cache.put_many("space", [(key, made(key[1])) for key in keys])
+    assert cache.vectors([*reversed(numbers), 0, 99_999, numbers[0]]) == {
+        number: key[1] for number, key in zip(numbers, keys, strict=True)
+    }
+    assert cache.vectors([]) == {}
     cache.close()
 
 
@@ -189,7 +239,8 @@ def test_the_codes_of_tokens_are_found_by_number(installation: Installation) -> 
     cache = VectorCache(installation)
     with_tokens = cache.put("space", (STREAM, DOCUMENT), Made(b"vector", b"codes", "runtime"))
     without = cache.put("space", (STREAM, b"other"), made(b"vector"))
-    assert cache.find("space", {(STREAM, DOCUMENT)})[STREAM, DOCUMENT].number == with_tokens != without
+    assert cache.find("space", {(STREAM, DOCUMENT)}) == {(STREAM, DOCUMENT): with_tokens}
+    assert with_tokens != without
     assert cache.tokens([with_tokens, without, 99]) == {with_tokens: b"codes"}
     assert cache.put("space", (STREAM, DOCUMENT), Made(b"again", b"other codes", "runtime")) == with_tokens
     assert cache.tokens([with_tokens]) == {with_tokens: b"other codes"}
