@@ -24,6 +24,8 @@ DIRECTIONS = 63
 """In how many directions a sketch says where a vector lies."""
 SAMPLE = 4096
 """How many vectors the directions are found from."""
+SOME, WORN = 32, 1.25
+"""The directions are found anew where one in 32 vectors is new, and they miss a quarter more of those."""
 _PRODUCTS = 1 << 18
 
 
@@ -97,11 +99,11 @@ class NumpyIndex:
         self._count += len(places) - int(numpy.count_nonzero(self._held[places]))
         self._rows[places], self._held[places] = rows, True
         self._lengths[places] = numpy.linalg.norm(rows.astype(numpy.float32), axis=1)
-        if self._count > EXACT and (self._sketches is None or self._count > 2 * self._sketches.of):
-            self._rows = self._rows.astype(numpy.float16)  # every value is one of float16
-            self._sketches = _Sketches(self._rows, numpy.flatnonzero(self._held))
-        elif self._sketches is not None:
+        if self._sketches is not None:
             self._sketches.put(places, rows)
+        if self._count > EXACT and (self._sketches is None or self._sketches.worn):
+            self._rows = self._rows.astype(numpy.float16, copy=False)  # every value is one of float16
+            self._sketches = _Sketches(self._rows, numpy.flatnonzero(self._held))
 
     def drop(self, places: Places) -> None:
         """Take out the vectors at these places; none there is no error."""
@@ -160,15 +162,17 @@ class _Sketches:
 
     def __init__(self, rows: NDArray[numpy.floating], places: Places) -> None:
         """Of the rows at these places, with the directions of some of them."""
+        self._since, self._missed = 0, 0.0
         some = _units(rows[places[:: -(-len(places) // SAMPLE)]])
         self._mean: Floats = some.mean(axis=0)
         around = (some - self._mean).astype(numpy.float64)
         _, directions = numpy.linalg.eigh(numpy.einsum("ni,nj->ij", around, around))
         self._directions: Floats = directions[:, -DIRECTIONS:].astype(numpy.float32)
-        self.of = len(places)
         self._sketches = numpy.zeros((len(rows), self._directions.shape[1] + 1), dtype=numpy.float32)
         for first in range(0, len(places), SAMPLE):
             self.put(places[first : first + SAMPLE], rows[places[first : first + SAMPLE]])
+        self._of, self._missed_then = len(places), self._missed / len(places)
+        self._since, self._missed = 0, 0.0
 
     @property
     def bytes(self) -> int:
@@ -181,8 +185,17 @@ class _Sketches:
         if more > 0:
             self._sketches = numpy.pad(self._sketches, ((0, max(more, len(self._sketches))), (0, 0)))
         units = _units(rows)
-        self._sketches[places, :-1] = _products(units - self._mean, self._directions)
-        self._sketches[places, -1] = _products(units, self._mean)
+        around = units - self._mean
+        sketches = _products(around, self._directions)
+        self._sketches[places, :-1], self._sketches[places, -1] = sketches, _products(units, self._mean)
+        self._since += len(places)
+        self._missed += float(numpy.square(around).sum() - numpy.square(sketches).sum())
+
+    @property
+    def worn(self) -> bool:
+        """Whether most vectors came since, or some that the directions miss more of than of those they are from."""
+        others = self._missed > WORN * self._missed_then * self._since
+        return self._since > self._of or (others and self._since * SOME > self._of)
 
     def near(self, unit: Floats, places: Places, limit: int) -> Places:
         """The `limit` of these places, in order, whose vectors are nearest to a question by their sketches."""
