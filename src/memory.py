@@ -752,16 +752,10 @@ def _id(event_id: bytes | None) -> str | None:
 
 
 def _question(text: str) -> str:
-    """The question as it is asked and recorded: U+0000, which no record may hold, becomes U+FFFD."""
+    """The question as it is asked and recorded: what no record may hold, NUL and half a character, becomes U+FFFD."""
     if not isinstance(text, str):
         raise Refused(f"The question is a {type(text).__name__}. Give a str.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise Refused(
-            f"The question has a lone surrogate at character {error.start}. Replace that character."
-        ) from error
-    return text.replace("\0", "\ufffd")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
 
 
 def _limit(limit: int) -> int:
