@@ -84,7 +84,7 @@ class Memory:
         self.namespace = namespace
         self._opened = opened
         self._echoes = Echoes()
-        self._known = Known(self._echoes, opened.pinned)
+        self._known = Known(self._echoes, opened.pinned, opened.resolve)
 
     # ---- opening and closing
 
@@ -272,9 +272,10 @@ class Memory:
         """Store a text; when this returns it is signed and on the disk.
 
         Fields are those of `Store`: kind, source, subject, key, tags, importance, confidence, author, thread,
-        place, occurred_at, valid_from, expires_at, evidence, label, trust, metadata, derived_from, command_id.
-        With `key=` it takes the place of the older value of that key. A text that is there already is
-        reinforced. A command id makes a repetition harmless. Raises Refused where a rule says no.
+        place, occurred_at, valid_from, expires_at, evidence, label, trust, metadata, derived_from, supersedes,
+        command_id. With `key=` it takes the place of the older value of that key, with `supersedes=` that of the
+        memory with that id. A text that is there already is reinforced. A command id makes a repetition harmless.
+        Raises Refused where a rule says no.
         """
         return self._write(lambda session: store(session, {"text": text, **self._row(namespace, fields)}, self._known))
 
