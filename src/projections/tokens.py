@@ -11,8 +11,8 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache, partial
-from importlib import import_module
 from itertools import chain, pairwise
+from typing import Any
 
 LONGEST_TOKEN = 64
 """Characters of a token; the rest of a longer word is cut off."""
@@ -261,7 +261,15 @@ def _stem(word: str) -> str:
 
 def _snowball(name: str, word: str) -> str:
     """The stem by one of Snowball's algorithms."""
-    # Kept out of start-up: the package imports the stemmers of every language. Named by its module, since
+    return str(_stemmers()[name]().stemWord(word)) or word
+
+
+@lru_cache(1)
+def _stemmers() -> dict[str, Any]:
+    # Kept out of start-up: the package imports the stemmers of every language. Named by their modules, since
     # the package itself hands out PyStemmer's, of another version, where that is installed.
-    module = import_module(f"snowballstemmer.{name}_stemmer")
-    return str(getattr(module, f"{name.title()}Stemmer")().stemWord(word)) or word
+    from snowballstemmer.english_stemmer import EnglishStemmer  # noqa: PLC0415
+    from snowballstemmer.greek_stemmer import GreekStemmer  # noqa: PLC0415
+    from snowballstemmer.russian_stemmer import RussianStemmer  # noqa: PLC0415
+
+    return {"english": EnglishStemmer, "greek": GreekStemmer, "russian": RussianStemmer}
