@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
-import platform
 import random
 import re
 import shlex
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.locomo import Conversation, load, store
+from benchmarks.running import machine
 from tallystick import Memory
 from tallystick.queries.answer import RELEVANT
 
@@ -106,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         report = measure(load(options.data)[options.first :], Path(folder))
-    report["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    report["machine"] = machine()
     report["command"] = shlex.join(["python", "-m", "benchmarks.abstention", *sys.argv[1:]])
     if options.json:
         print(json.dumps(report, indent=2))

@@ -6,30 +6,26 @@ Get `locomo10.json` from the repository snap-research/locomo (CC BY-NC 4.0); it 
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import math
-import os
-import platform
 import re
-import shlex
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.running import parser, say, tell
+from benchmarks.scoring import ANSWERS, DEEPEST, Found, by_category, cpu_ms, found, scores, table
 from tallystick import Memory
+from tallystick.queries.answer import STAGES
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
-DEPTHS = (1, 5, 10, 50)
-DEEPEST = max(DEPTHS)
-ANSWERS = 10
-Z = 1.959964  # of a 95 % interval
+HALF = 5
+"""The constants of the ranking were chosen on so many conversations, the first ones."""
 
 
 class Question(NamedTuple):
@@ -54,15 +50,6 @@ class Conversation(NamedTuple):
     name: str
     sessions: tuple[Session, ...]
     questions: tuple[Question, ...]
-
-
-class Found(NamedTuple):
-    """What one recall gave: the rank of the first evidence turn (0 for none), and the share of them in the first 10."""
-
-    category: str
-    rank: int
-    share: float
-    cpu_ms: float
 
 
 # ---- the data
@@ -135,19 +122,22 @@ def ask(
     for question in conversation.questions:
         before = time.process_time()
         memory.recall(question.text, limit=ANSWERS, namespaces=[conversation.name], without=without)
-        cpu_ms = (time.process_time() - before) * 1000
-        hits = memory.recall(question.text, limit=DEEPEST, namespaces=[conversation.name], without=without)
-        given = [turns[hit.id] for hit in hits]
-        rank = next((rank for rank, turn in enumerate(given, 1) if turn in question.evidence), 0)
-        found = question.evidence.intersection(given[:ANSWERS])
-        yield Found(question.category, rank, len(found) / max(1, len(question.evidence)), cpu_ms)
+        spent = (time.process_time() - before) * 1000
+        yield _look(memory, conversation, turns, question, without)._replace(cpu_ms=spent)
+
+
+def _look(
+    memory: Memory, conversation: Conversation, turns: Mapping[str, str], question: Question, without: Sequence[str]
+) -> Found:
+    hits = memory.recall(question.text, limit=DEEPEST, namespaces=[conversation.name], without=without)
+    return found(question.category, [turns[hit.id] for hit in hits], question.evidence)
 
 
 def measure(
     conversations: Sequence[Conversation], folder: Path, model: str, without: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Store the conversations in one store, ask every question, and say how it went."""
-    found: list[Found] = []
+    asked: list[Found] = []
     seconds, size = 0.0, 0
     with Memory.open(folder / "store", keys=folder / "keys", model=model) as memory:
         memory.embed()  # loads the model
@@ -156,16 +146,15 @@ def measure(
             turns = store(memory, conversation)
             seconds += time.process_time() - before
             size += len(turns)
-            found += ask(memory, conversation, turns, without)
-            _tell(f"{conversation.name}: {size:,} turns stored, {len(found):,} questions asked")
+            asked += ask(memory, conversation, turns, without)
+            tell(f"{conversation.name}: {size:,} turns stored, {len(asked):,} questions asked")
         used = memory.status().model
-    cpu = [each.cpu_ms for each in found]
     return {
         "model": used,
         "conversations": len(conversations),
-        "overall": scores(found),
-        "categories": {name: scores(group) for name in CATEGORIES.values() if (group := _of(found, name))},
-        "recall_cpu_ms": {"p50": round(statistics.median(cpu), 2), "p95": round(_percentile(cpu, 95), 2)},
+        "overall": scores(asked),
+        "categories": by_category(asked, dict.fromkeys((*CATEGORIES.values(), *(each.category for each in asked)))),
+        "recall_cpu_ms": cpu_ms(asked),
         "ingestion": {
             "turns": size,
             "cpu_seconds": round(seconds, 2),
@@ -174,64 +163,50 @@ def measure(
     }
 
 
-def _of(found: Sequence[Found], category: str) -> list[Found]:
-    return [each for each in found if each.category == category]
-
-
-def scores(found: Sequence[Found]) -> dict[str, Any]:
-    """Of some questions, in per cent: hit@k with 95 % Wilson intervals, recall@10, and MRR within the first 50."""
+def ablate(conversations: Sequence[Conversation], folder: Path, model: str) -> dict[str, Any]:
+    """Ask every question with all stages, and again without each: scores of the first five conversations and of all."""
+    arms: dict[str, list[list[Found]]] = {name: [] for name in ("all stages", *STAGES[1:])}
+    with Memory.open(folder / "store", keys=folder / "keys", model=model) as memory:
+        for conversation in conversations:
+            turns = store(memory, conversation)
+            for name, asked in arms.items():
+                without = [name] if name in STAGES else []
+                asked.append([_look(memory, conversation, turns, each, without) for each in conversation.questions])
+            tell(f"{conversation.name}: asked with and without each stage")
+        used = memory.status().model
+    parts = {"conversations 0-4": slice(0, HALF), "all": slice(None)}
     return {
-        "n": len(found),
-        **{f"hit@{k}": _rate(sum(0 < each.rank <= k for each in found), len(found)) for k in DEPTHS},
-        "recall@10": round(100 * statistics.fmean(each.share for each in found), 1),
-        "mrr": round(100 * statistics.fmean(1 / each.rank if each.rank else 0.0 for each in found), 1),
+        "model": used,
+        "ablations": {
+            part: {name: scores([*chain.from_iterable(asked[span])]) for name, asked in arms.items()}
+            for part, span in parts.items()
+        },
     }
-
-
-def _rate(hits: int, n: int) -> dict[str, Any]:
-    return {"percent": round(100 * hits / n, 1), "interval": [round(100 * end, 1) for end in wilson(hits, n)]}
-
-
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share."""
-    share, spread = hits / n, Z * Z / n
-    middle = (share + spread / 2) / (1 + spread)
-    half = Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    return sorted(values)[min(len(values) - 1, len(values) * percent // 100)]
 
 
 # ---- what is printed
 
 
-def table(report: Mapping[str, Any]) -> str:
+def report_table(report: Mapping[str, Any]) -> str:
     """The report for people."""
-    lines = [f"{'':12} {'n':>5} " + " ".join(f"{f'hit@{k}':>18}" for k in DEPTHS) + f" {'recall@10':>10} {'MRR':>6}"]
-    for name, row in {**report["categories"], "overall": report["overall"]}.items():
-        cells = " ".join(f"{_cell(row[f'hit@{k}']):>18}" for k in DEPTHS)
-        lines.append(f"{name:12} {row['n']:5} {cells} {row['recall@10']:10.1f} {row['mrr']:6.1f}")
+    if "ablations" in report:
+        parts = report["ablations"].items()
+        rows = {
+            f"{part}: {'' if name == 'all stages' else 'no '}{name}": row
+            for part, of in parts
+            for name, row in of.items()
+        }
+        return "\n".join((*table(rows), f"model {report['model']}"))
     recall, ingestion = report["recall_cpu_ms"], report["ingestion"]
     return "\n".join(
         (
-            *lines,
+            *table({**report["categories"], "overall": report["overall"]}),
             f"recall of {ANSWERS}: {recall['p50']} ms CPU at the median, {recall['p95']} at the 95th percentile",
             f"ingestion, vectors included: {ingestion['turns']:,} turns in {ingestion['cpu_seconds']} s CPU, "
             f"{ingestion['turns_per_cpu_second']} a second",
-            f"model {report['model']}; {report['machine']}; {report['command']}",
+            f"model {report['model']}",
         )
     )
-
-
-def _cell(rate: Mapping[str, Any]) -> str:
-    low, high = rate["interval"]
-    return f"{rate['percent']:.1f} ({low:.1f}-{high:.1f})"
-
-
-def _tell(progress: str) -> None:
-    print(progress, file=sys.stderr, flush=True)
 
 
 def _span(written: str) -> tuple[int, int]:
@@ -242,22 +217,20 @@ def _span(written: str) -> tuple[int, int]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print a table or one JSON document."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.locomo", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="locomo10.json, or gzipped")
-    parser.add_argument("--model", default="auto", help="auto, none, or the folder of an ONNX model")
-    parser.add_argument("--without", nargs="*", default=(), metavar="STAGE", help="leave stages of the ranking out")
-    parser.add_argument("--conversations", type=_span, metavar="FIRST-LAST", help="some only: 0-4")
-    parser.add_argument("--folder", type=Path, help="where to put the store (default: the temporary directory)")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-    options = parser.parse_args(given)
+    takes = parser("benchmarks.locomo", __doc__)
+    takes.add_argument("--data", type=Path, required=True, help="locomo10.json, or gzipped")
+    takes.add_argument("--model", default="auto", help="auto, none, or the folder of an ONNX model")
+    takes.add_argument("--without", nargs="*", default=(), metavar="STAGE", help="leave stages of the ranking out")
+    takes.add_argument("--ablations", action="store_true", help="leave out each stage in turn: one table of all")
+    takes.add_argument("--conversations", type=_span, metavar="FIRST-LAST", help="some only: 0-4")
+    options = takes.parse_args(given)
     conversations = load(options.data)[slice(*(options.conversations or (None,)))]
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        report = measure(conversations, Path(folder), options.model, options.without)
-    report |= {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "command": shlex.join(["python", "-m", "benchmarks.locomo", *given]),
-    }
-    print(json.dumps(report, indent=2) if options.json else table(report))
+        if options.ablations:
+            report = ablate(conversations, Path(folder), options.model)
+        else:
+            report = measure(conversations, Path(folder), options.model, options.without)
+    say(report, "benchmarks.locomo", given, report_table)
 
 
 if __name__ == "__main__":

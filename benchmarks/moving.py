@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +13,7 @@ from typing import Any
 
 from tallystick import Memory
 
+from .running import in_its_own, machine, most_mib
 from .thousand import text
 
 SIZES = (10_000, 100_000)
@@ -31,8 +28,8 @@ def fill(memory: Memory, size: int) -> None:
 
 def measure(act: str, size: int, folder: Path) -> dict[str, float]:
     """One act in a process of its own: processor seconds, and how much memory the process had at most."""
-    command = [sys.executable, "-m", "benchmarks.moving", "--act", act, "--size", str(size), "--folder", str(folder)]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    script = ["-m", "benchmarks.moving", "--act", act, "--size", str(size), "--folder", str(folder)]
+    found = in_its_own(sys.executable, script)
     return {**found, "per_second": round(size / found["cpu_seconds"], 1)}
 
 
@@ -49,8 +46,7 @@ def act(name: str, size: int, folder: Path) -> dict[str, float]:
         before = time.process_time()
         acts[name]()
         seconds = time.process_time() - before
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20)
-    return {"cpu_seconds": round(seconds, 2), "most_mib": round(most)}
+    return {"cpu_seconds": round(seconds, 2), "most_mib": most_mib()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -70,13 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             for name in ("store", "export", "import", "import again"):
                 found[f"{name} {size:,}"] = measure(name, size, Path(folder))
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     if options.json:
-        print(json.dumps({"machine": machine, "costs": found}, indent=2))
+        print(json.dumps({"machine": machine(), "costs": found}, indent=2))
         return
     for name, cost in found.items():
         print(f"{name:22} {cost['cpu_seconds']:8} s CPU {cost['per_second']:10,} a second {cost['most_mib']:6} MiB")
-    print(machine)
+    print(machine())
 
 
 if __name__ == "__main__":

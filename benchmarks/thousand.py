@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.running import machine
 from tallystick import Memory
 
 MEMORIES = 1000
@@ -96,8 +96,7 @@ def main() -> None:
         for model in ("none", "auto"):
             found |= {f"{what}, {model}": value for what, value in measure(Path(folder), model).items()}
     if arguments.json:
-        machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        print(json.dumps({"machine": machine, "costs": {k: v._asdict() for k, v in found.items()}}, indent=2))
+        print(json.dumps({"machine": machine(), "costs": {k: v._asdict() for k, v in found.items()}}, indent=2))
         return
     for what, value in found.items():
         print(f"{what:36} {value.wall_ms:9.3f} ms wall {value.cpu_ms:9.3f} ms CPU")

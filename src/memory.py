@@ -84,7 +84,7 @@ class Memory:
         self.namespace = namespace
         self._opened = opened
         self._echoes = Echoes()
-        self._known = Known(self._echoes, opened.pinned)
+        self._known = Known(self._echoes, opened.pinned, opened.resolve)
 
     # ---- opening and closing
 
@@ -272,9 +272,10 @@ class Memory:
         """Store a text; when this returns it is signed and on the disk.
 
         Fields are those of `Store`: kind, source, subject, key, tags, importance, confidence, author, thread,
-        place, occurred_at, valid_from, expires_at, evidence, label, trust, metadata, derived_from, command_id.
-        With `key=` it takes the place of the older value of that key. A text that is there already is
-        reinforced. A command id makes a repetition harmless. Raises Refused where a rule says no.
+        place, occurred_at, valid_from, expires_at, evidence, label, trust, metadata, derived_from, supersedes,
+        command_id. With `key=` it takes the place of the older value of that key, with `supersedes=` that of the
+        memory with that id. A text that is there already is reinforced. A command id makes a repetition harmless.
+        Raises Refused where a rule says no.
         """
         return self._write(lambda session: store(session, {"text": text, **self._row(namespace, fields)}, self._known))
 
@@ -752,16 +753,10 @@ def _id(event_id: bytes | None) -> str | None:
 
 
 def _question(text: str) -> str:
-    """The question as it is asked and recorded: U+0000, which no record may hold, becomes U+FFFD."""
+    """The question as it is asked and recorded: what no record may hold, NUL and half a character, becomes U+FFFD."""
     if not isinstance(text, str):
         raise Refused(f"The question is a {type(text).__name__}. Give a str.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise Refused(
-            f"The question has a lone surrogate at character {error.start}. Replace that character."
-        ) from error
-    return text.replace("\0", "\ufffd")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
 
 
 def _limit(limit: int) -> int:

@@ -15,6 +15,7 @@ from ..events.portable import done_under
 from ..projections.record import Record, fold
 from .change import refuse_protected
 from .echo import Echoes
+from .naming import canonical
 from .outcome import Came, Outcome, refused
 from .protect import PinnedIn, require_room
 from .session import Session
@@ -24,7 +25,7 @@ class Row(NamedTuple):
     """What one row asks for, and what it would claim. `echo_of` is the memory whose text it repeats, just recalled.
 
     `given` is the claim on its command id under the name it gave to the namespace, `name` what stays free while that
-    is the name it has.
+    is the name it has. `supersedes` is the memory that was named to give up its place, whatever that holds.
     """
 
     stored: Stored
@@ -34,6 +35,7 @@ class Row(NamedTuple):
     given: bytes | None
     name: bytes
     echo_of: bytes | None
+    supersedes: bytes | None = None
 
     @classmethod
     def of(cls, session: Session, wish: Stored, namespace: str, echoes: Echoes) -> Self:
@@ -114,9 +116,22 @@ class Batch:
 
     def _new_or_known(self, row: Row) -> _Came:
         same = self._holder(row.content) or self._echo(row)
+        if row.supersedes is not None:
+            return self._store(row, self._named(row, row.supersedes, same or self._holder(row.key)))
         if same is not None and not self._has_expired(same):
             return self._reinforce(row, same)
         return self._store(row, same or self._holder(row.key))
+
+    def _named(self, row: Row, stream: bytes, holder: Record | None) -> Record:
+        """The memory whose place a row asks for. Raises Refused for one that can't give it up to what the row says."""
+        older = self._record(stream)
+        older = older.renamed(canonical(self._session, older.stored.namespace))
+        if older.status != "current" or older.namespace != row.stored.namespace:
+            where = f"{older.status}, in {older.namespace}"
+            raise Refused(f"{older.id} is {where}. Name a memory that is current in {row.stored.namespace}.")
+        if holder is not None and (holder.stream != stream or self._holders.get(row.content or b"") == stream):
+            raise Refused(f"{holder.id} holds that text or key already. Revise that one, or forget {older.id}.")
+        return older
 
     def _store(self, row: Row, older: Record | None) -> _Came:
         """A new memory, in the place of an older one where that holds its key, or its text and has expired."""

@@ -130,7 +130,7 @@ class Reinforced(Event):
 
 
 class Superseded(Event):
-    """A newer memory took this one's key. `by` is the stream of the newer one."""
+    """A newer memory took this one's place: by its key, or by naming it. `by` is the stream of the newer one."""
 
     KIND: ClassVar[str] = "memory.superseded"
 

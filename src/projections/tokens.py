@@ -2,7 +2,7 @@
 
 A token holds only a-z, 0-9, letters and digits beyond ASCII and the marks that belong to them, so FTS5
 with `tokenize='ascii'` takes it as one term and never as syntax. The same Unicode tables (Python's) and
-the same stemmer (snowballstemmer's) give the same tokens.
+the same stemmers (snowballstemmer's, and two rules of our own) give the same tokens.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache, partial
 from itertools import chain, pairwise
+from typing import Any
 
 LONGEST_TOKEN = 64
 """Characters of a token; the rest of a longer word is cut off."""
@@ -26,6 +27,9 @@ STOP_WORDS = frozenset(
     """.split()
 )
 """English function words. Left out on purpose: "may" and "will", which are names as well."""
+
+_RULES = 2
+"""Another number for every change to what this module makes of some text, so that the views are made anew."""
 
 _CACHED = 32768
 _LETTER = r"[^\x00-/:-@\[-^`{-\x7f]"  # after folding, all that is left beyond ASCII belongs to words
@@ -68,17 +72,29 @@ _SPELLINGS = {
 STEMMER = "snowballstemmer 3.1.1"
 """The stemmer, pinned in pyproject.toml, since another one may make other words of the same text."""
 
+_SNOWBALL = ((0x0370, 0x03FF, "greek"), (0x0400, 0x052F, "russian"))
+_AFFIXES = (
+    (0x05D0, 0x05EA, re.compile("(?<=...)(?:ים|ות|ה|י)$"), re.compile("^[והבכלמש]+(?=...)")),
+    (
+        0x0621, 0x06FF, re.compile("(?<=..)(?:ها|ان|ات|ون|ين|يه|ية|ه|ة|ي)$"),
+        re.compile("^و?(?:ال|بال|كال|فال|لل)(?=..)|^و(?=...)"),
+    ),
+)  # fmt: skip
+"""The first and last letter of a script, endings of its words, and particles joined to their front."""
+_FINALS = str.maketrans("ךםןףץ", "כמנפצ")
 
-def words_version() -> tuple[str, str]:
-    """What else decides the tokens of a text: the versions of Unicode and of the stemmer."""
-    return unicodedata.unidata_version, STEMMER
+
+def words_version() -> tuple[int, str, str]:
+    """What decides the tokens of a text: the version of the rules here, and those of Unicode and of the stemmer."""
+    return _RULES, unicodedata.unidata_version, STEMMER
 
 
 def tokens(text: str) -> list[str]:
     """The tokens to index a text under, repeated as often as they occur.
 
     Compatibility forms, case and accents are folded, vowel points and tatweel dropped, English stop words
-    dropped (unless there is nothing else) and English endings stemmed. An identifier gives its parts and
+    dropped (unless there is nothing else), and English, Russian, Greek, Arabic and Hebrew words stemmed, each by its
+    script. An identifier gives its parts and
     itself joined up: fooBar, foo_bar and foo-bar all give foo, bar, foobar. Scripts written without spaces
     give every character and every overlapping pair; a character keeps its combining marks.
 
@@ -94,6 +110,11 @@ def query_tokens(text: str) -> list[str]:
     run is one character long or a single Chinese character stands between kana or Hangul.
     """
     return list(dict.fromkeys(_tokens(text, True, False) or _tokens(text, True, True)))
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a question has stop words alone, or no words: they stand only in what says no more either."""
+    return not _tokens(text, True, False)
 
 
 def _tokens(text: str, asked: bool, keep: bool) -> list[str]:
@@ -220,11 +241,35 @@ def _humps(run: str) -> list[str]:
 
 @lru_cache(_CACHED)
 def _stem(word: str) -> str:
-    """The English stem (Snowball) of an ASCII word; anything else as it is."""
-    if not (word.isascii() and word.isalpha()):
+    """The stem of a word of letters, as its script has it; anything else as it is.
+
+    Languages that share a script share its stemmer: what matters is that the forms of a word meet.
+    """
+    if not word.isalpha():
         return word
-    # Kept out of start-up: the package imports the stemmers of every language. Named by its module, since
+    if word.isascii():
+        return _snowball("english", word)
+    first = ord(word[0])
+    for start, end, name in _SNOWBALL:
+        if start <= first <= end:
+            return _snowball(name, word)
+    for start, end, endings, particles in _AFFIXES:
+        if start <= first <= end:
+            return particles.sub("", endings.sub("", word)).translate(_FINALS)
+    return word
+
+
+def _snowball(name: str, word: str) -> str:
+    """The stem by one of Snowball's algorithms."""
+    return str(_stemmers()[name]().stemWord(word)) or word
+
+
+@lru_cache(1)
+def _stemmers() -> dict[str, Any]:
+    # Kept out of start-up: the package imports the stemmers of every language. Named by their modules, since
     # the package itself hands out PyStemmer's, of another version, where that is installed.
     from snowballstemmer.english_stemmer import EnglishStemmer  # noqa: PLC0415
+    from snowballstemmer.greek_stemmer import GreekStemmer  # noqa: PLC0415
+    from snowballstemmer.russian_stemmer import RussianStemmer  # noqa: PLC0415
 
-    return str(EnglishStemmer().stemWord(word))
+    return {"english": EnglishStemmer, "greek": GreekStemmer, "russian": RussianStemmer}

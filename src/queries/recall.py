@@ -14,7 +14,7 @@ from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
 from ..projections import lexical, memories
 from ..projections.columns import NOWHERE, Columns, Flags, Integers, Places
-from ..projections.tokens import query_tokens
+from ..projections.tokens import query_tokens, says_nothing
 from ..projections.views import RECALL, Views
 from . import dates, stages
 from .answer import STAGES, Answer, Hit, Question
@@ -34,6 +34,7 @@ SIDE = 200
 WITH_AROUND = 50
 STEPS_BACK = 2
 WAIT_SECONDS = 0.3
+NO_WORDS = "the question has only words too common to be looked for: ask with a word that tells what it is about"
 
 SLOPE, MIDDLE = 46.4, 0.8126
 """Relevance is the logistic function of SLOPE * (interaction - MIDDLE), fitted to questions on a conversation against
@@ -120,7 +121,7 @@ def fingerprint(search: Search | None, without: Collection[str] = ()) -> str:
 def _ask(search: Search | None, views: Views, question: Question) -> tuple[Embedded | None, tuple[str, ...]]:
     """The question in the embedding space, once what has no vector yet was waited for; and what is missing."""
     if search is None:
-        return None, ("no embedding model: found by words alone",)
+        return None, ("no embedding model: found by words alone", *((NO_WORDS,) if says_nothing(question.text) else ()))
     try:
         search.follow(views, question.namespaces)
         missing = search.wait(WAIT_SECONDS, question.namespaces)

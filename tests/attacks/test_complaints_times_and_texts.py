@@ -222,15 +222,13 @@ SURROGATES = ["\ud800", "zebra \udfff okapi", "\udc80zebra", "\ud83e zebra \udd9
 
 
 def test_half_a_character_is_refused_in_words_and_disables_nothing(way: Way) -> None:
-    """In a text, in one row of many, in a question: what is wrong is said, and the memory works on."""
+    """In a text and in one row of many: what is wrong is said, and the memory works on."""
     memory = way.store("zebra")
     for wrong in SURROGATES:
         assert way.refusal("store", wrong).kind == "Refused"
     rows = way.ask_rows(["okapi", SURROGATES[1], "gnu"])
     assert [row["outcome"] for row in rows] == ["stored", "refused", "stored"]
     assert "surrogate" in rows[1]["reason"]
-    refused = way.refusal("recall", SURROGATES[1])
-    assert refused.kind == "Refused"
     assert way.ids("zebra") == [memory]
     assert way.ask("search")["total"] == 3
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tallystick.queries.answer import STAGES
+
 ROOT = Path(__file__).parents[2]
 
 SAMPLES: list[dict[str, Any]] = [
@@ -75,3 +77,15 @@ def test_people_get_a_table(data: Path) -> None:
     printed = run(data, "--conversations", "0-0")
     assert "75.0 (30.1-95.4)" in printed
     assert "python -m benchmarks.locomo --data" in printed
+
+
+def test_each_stage_is_left_out_in_turn(data: Path) -> None:
+    """One run gives the scores with all stages and without each, of the first five conversations and of all."""
+    report = json.loads(run(data, "--ablations", "--json"))
+    assert list(report["ablations"]) == ["conversations 0-4", "all"]
+    for part in report["ablations"].values():
+        assert list(part) == ["all stages", *STAGES[1:]]
+        assert {row["n"] for row in part.values()} == {4}
+    assert report["ablations"]["all"]["all stages"]["hit@10"]["percent"] == 75.0
+    assert report["ablations"]["all"]["lexical"]["mrr"] < 75.0
+    assert "all: no lexical" in run(data, "--ablations")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tallystick import Memory, Outcome
 from tallystick.commands.store import Store
-from tallystick.errors import Refused
+from tallystick.errors import NotFound, Refused
 from tallystick.events.kinds import MAX_TEXT_BYTES, Reinforced, Stored, Superseded
 from tallystick.events.mapper import LoggedEvent
 
@@ -140,6 +140,70 @@ def test_superseding_is_one_act(memory: Memory) -> None:
     last = memory.history(older.id)[-1]
     assert isinstance(last.event, Superseded)
     assert last.event.parents == (memory.history(older.id)[0].leaf,)
+
+
+def test_a_memory_that_is_named_is_superseded(memory: Memory) -> None:
+    """Without a key that both are the value of: by its id or the beginning of it, in one act, alone or among many."""
+    first = memory.store("The office is in Lisbon")
+    second = memory.store("The office moved to Porto", supersedes=first.id[:8])
+    assert (second.status, second.superseded_id) == ("superseded", first.id)
+    third, other = memory.store_many([{"text": "The office is in Faro now", "supersedes": second.id}, "Use WAL mode"])
+    assert (third.superseded_id, other.status) == (second.id, "stored")
+    assert [memory.get(each.id).status for each in (first, second, third)] == ["superseded", "superseded", "current"]
+    assert [hit.id for hit in memory.recall("where is the office?")] == [third.id]
+    assert memory.store("The office is in Lisbon").status == "stored"  # the superseded one holds its text no more
+    memory.verify(views=True)
+
+
+def test_a_named_memory_can_have_a_key_and_give_it_up(memory: Memory) -> None:
+    """What takes its place takes the key as well where it asks for it, and releases it where it does not."""
+    first = memory.store("Company A", key="employer")
+    second = memory.store("Company B", key="employer", supersedes=first.id)
+    third = memory.store("No company", supersedes=second.id)
+    assert [second.superseded_id, third.superseded_id] == [first.id, second.id]
+    assert memory.store("Company C", key="employer").status == "stored"
+    memory.verify(views=True)
+
+
+def test_a_pinned_memory_that_is_named_is_pinned_instead(memory: Memory) -> None:
+    """As with a key: the pin goes to what takes its place."""
+    first = memory.store("Always answer in Portuguese")
+    memory.pin(first.id)
+    second = memory.store("Always answer in English", supersedes=first.id)
+    assert memory.get(second.id).pinned
+
+
+@pytest.mark.parametrize(
+    "name", ["superseded", "forgotten", "elsewhere", "protected", "same text", "other key", "none"]
+)
+def test_what_can_not_give_up_its_place_is_refused(memory: Memory, name: str) -> None:
+    """Not current, in another namespace, protected, of the very text, not the holder of the key, or not there."""
+    named = memory.store("The office is in Lisbon", namespace="user:ben" if name == "elsewhere" else None).id
+    wish: dict[str, Any] = {"text": "The office moved to Porto", "supersedes": "abcd" * 8 if name == "none" else named}
+    if name == "superseded":
+        memory.store("The office is in Faro", supersedes=named)
+    if name == "forgotten":
+        memory.forget(named)
+    if name == "protected":
+        memory.protect(named)
+    if name == "same text":
+        wish["text"] = "The office is in Lisbon "
+    if name == "other key":
+        memory.store("Rua Augusta", key="office")
+        wish["key"] = "office"
+    before = size(memory)
+    with pytest.raises(NotFound if name == "none" else Refused):
+        memory.store(**wish)
+    assert [row.status for row in memory.store_many([wish])] == ["refused"]
+    assert size(memory) == before
+
+
+def test_a_repeated_command_that_named_a_memory_says_so_again(memory: Memory) -> None:
+    """The command id makes it harmless: nothing is superseded twice."""
+    first = memory.store("The office is in Lisbon")
+    wish = {"text": "The office moved to Porto", "supersedes": first.id, "command_id": "c1"}
+    once, again = memory.store(**wish), memory.store(**wish)
+    assert (again.id, again.superseded_id, again.repeated) == (once.id, first.id, True)
 
 
 def test_a_key_belongs_to_its_namespace(memory: Memory) -> None:
@@ -349,7 +413,7 @@ EXAMPLES: dict[str, tuple[Any, Any]] = {
 
 def test_every_field_has_an_example() -> None:
     """A field that a caller can set is checked below, and what an event holds beyond those the session sets."""
-    assert set(EXAMPLES) == {field.name for field in fields_of(Store)}
+    assert {*EXAMPLES, "supersedes"} == {field.name for field in fields_of(Store)}  # which is no field of the event
     by_session = {"recorded_at", "actor", "via", "nonce", "parents", "screening"}
     assert set(Stored.model_fields) == set(EXAMPLES) | by_session
 

@@ -48,15 +48,18 @@ def test_store_has_an_option_for_every_field() -> None:
     assert {field.name for field in STORED} | {"text", "namespace"} == {f.name for f in dataclasses.fields(Store)}
     assert {field.name for field in CHANGED} | {"text"} == {*FIELDS, "command_id"}
     assert {field.name for field in STORED} - {field.name for field in SHARED} == {
-        "key", "thread", "place", "command_id"
+        "key", "supersedes", "thread", "place", "command_id"
     }  # fmt: skip
 
 
 def test_store_takes_every_field(store: Tally) -> None:
     """What the options say is what the memory has."""
-    assert len(EVERYTHING) == len(STORED)
-    record = store("get", stored(store, "text", *arguments(EVERYTHING)), "--json").document
+    older = stored(store, "an older text")
+    options = EVERYTHING | {"--supersedes": older}
+    assert len(options) == len(STORED)
+    record = store("get", stored(store, "text", *arguments(options)), "--json").document
     assert {name: record[name] for name in KEPT} == KEPT
+    assert store("get", older, "--json").document["superseded_by"] == record["id"]
 
 
 def test_store_many_says_what_each_line_came_to(store: Tally) -> None:

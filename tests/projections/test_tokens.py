@@ -37,10 +37,15 @@ FINDS = {
     "Cyrillic, case": ("МОСКВА", "Москва большая", "Париж большой"),
     "Cyrillic, yo": ("елка", "Ёлка стоит в углу", "Полка стоит в углу"),
     "Cyrillic, stress mark": ("замок", "за\u0301мок на горе", "дом на горе"),
+    "Cyrillic, endings": ("школе", "Школы закрыты", "Шкалы закрыты"),
     "Ukrainian, apostrophe": ("м'ята", "чай з мʼятою, свіжа мʼята", "чай з лимоном"),
+    "Greek, endings": ("άνθρωπος", "οι άνθρωποι", "οι γάτες"),
     "Greek, tonos and final sigma": ("οδοσ", "Η οδός είναι κλειστή", "Η πόλη είναι κλειστή"),
     "Hebrew, vowel points": ("שלום", "שָׁלוֹם לכולם", "בוקר טוב לכולם"),
     "Hebrew, maqaf": ("ספר", "בית־ספר", "בית־קפה"),
+    "Hebrew, joined particles": ("בדיקה", "נכשל בשתי הבדיקות", "נכשל בשני מבחנים"),
+    "Hebrew, final letters": ("שגיאות דפוס", "השגיאה בדפוסים", "הצלחה במשרד"),
+    "Arabic, article and ending": ("كلمات", "والكلمة الأولى", "والجملة الأولى"),
     "Arabic, vowel points": ("محمد", "قال مُحَمَّد نعم", "قال سَعِيد نعم"),
     "Arabic, tatweel": ("كتاب", "كتـــاب جديد", "قلـــم جديد"),
     "Arabic, hamza": ("احمد", "جاء أحمد اليوم", "جاء محمد اليوم"),
@@ -227,4 +232,4 @@ def test_the_stemmer_is_not_imported_before_it_is_needed() -> None:
 def test_the_stemmer_is_the_one_that_the_views_were_made_for() -> None:
     """The pinned stemmer is installed: another version needs another name, so that the views are made anew."""
     assert f"snowballstemmer {version('snowballstemmer')}" == STEMMER
-    assert words_version() == (unicodedata.unidata_version, STEMMER)
+    assert words_version()[1:] == (unicodedata.unidata_version, STEMMER)

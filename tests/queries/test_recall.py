@@ -567,10 +567,9 @@ def test_any_question_is_answered(common: Memory, question: str) -> None:
     assert set(texts(common, question)) <= stored
 
 
-def test_half_a_character_is_refused_by_name(common: Memory) -> None:
-    """What is not Unicode can't be put on record: it is refused, naming the question."""
-    with pytest.raises(Refused, match="quer|question"):
-        common.recall("half a \ud83c pair")
+def test_half_a_character_is_no_obstacle(common: Memory) -> None:
+    """What is not Unicode is asked as U+FFFD, which no word holds: the rest of the question is answered."""
+    assert texts(common, "half a \ud83c office") == ["The office is in Lisbon"]
 
 
 @pytest.mark.parametrize("script", ["猫", "猫が", "Office", "OFFICE", "ｏｆｆｉｃｅ", "offices"])

@@ -38,6 +38,7 @@ KEY = Field("key", str, "What it is the value of: it takes an older value's plac
 PLACE = Field("place", int, "Its place in the thread, from 0.", metavar="N")
 THREAD = Field("thread", str, "The conversation it is a turn of.")
 COMMAND_ID = Field("command_id", str, "Names this command: repeated, it changes nothing.", metavar="NAME")
+SUPERSEDES = Field("supersedes", str, "The memory whose place it takes, by its id.", metavar="ID")
 REASON = Field("reason", str, "Why. It is put on record.")
 
 REVISED = (
@@ -61,7 +62,7 @@ REVISED = (
 SHARED = (Field("tags", list[str], "A tag. Can be repeated.", "--tag"), *REVISED)
 """The fields that many memories can be stored with at once."""
 
-STORED = (*SHARED, KEY, THREAD, PLACE, COMMAND_ID)
+STORED = (*SHARED, KEY, SUPERSEDES, THREAD, PLACE, COMMAND_ID)
 """All that a memory can be stored with, besides its text and its namespace."""
 
 CHANGED = (
