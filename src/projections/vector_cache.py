@@ -34,6 +34,10 @@ _VALUES = (
 )
 """Each vector, and how many bytes float16 would need for its tokens' values."""
 _MADE = "SELECT stream, input, number FROM made WHERE space = ?"
+_KEYS = "SELECT stream, input FROM made"
+_KEYS_IN = "SELECT stream, input FROM made WHERE space = (SELECT number FROM space WHERE id = ?)"
+_NUMBERS_IN = "SELECT made.number FROM made WHERE space = (SELECT number FROM space WHERE id = ?)"
+_SPACES = "SELECT id, count(*) FROM space JOIN made ON made.space = space.number GROUP BY id"
 
 
 class Made(NamedTuple):
@@ -83,9 +87,24 @@ class VectorCache:
         with self._datastore.transaction(commit=False) as cursor:
             return dict(rows_in(cursor, "SELECT number, codes FROM tokens WHERE number IN ({})", numbers))
 
-    def keys(self) -> set[Key]:
-        """What there is a vector of, in whatever space."""
-        return set(self._datastore.rows("SELECT stream, input FROM made"))
+    def keys(self, space: str | None = None) -> set[Key]:
+        """What there is a vector of, in a space or in whatever one."""
+        return kept(self._datastore, space)
+
+    def spaces(self) -> dict[str, int]:
+        """How many vectors there are of each space."""
+        return spaces_of(self._datastore)
+
+    def drop(self, space: str) -> int:
+        """Throw the vectors of a space away, and give the room back. Returns how many there were."""
+        with self._datastore.transaction(commit=True) as cursor:
+            gone = cursor.execute(_NUMBERS_IN, (space,)).fetchall()
+            for table in ("vector", "tokens"):
+                cursor.executemany(f"DELETE FROM {table} WHERE number = ?", gone)
+            cursor.execute("DELETE FROM made WHERE space = (SELECT number FROM space WHERE id = ?)", (space,))
+            cursor.execute("DELETE FROM space WHERE id = ?", (space,))
+        self._datastore.rows("VACUUM")
+        return len(gone)
 
     def put(self, space: str, key: Key, made: Made) -> int:
         """Keep what was made of a document of a memory, in place of what there is. Returns its number in this file."""
@@ -157,10 +176,14 @@ def seen_vectors(installation: Installation, *, still: bool) -> Datastore | None
     return Datastore(File(path, ViewsDamaged, installation.keys.views, True, durable=False, still=still))
 
 
-def kept(vectors: Datastore) -> tuple[set[Key], int]:
-    """What there is a vector of, and from how many embedding spaces they are."""
-    spaces = vectors.rows("SELECT count(DISTINCT space) FROM made")[0][0]
-    return set(vectors.rows("SELECT stream, input FROM made")), spaces
+def kept(vectors: Datastore, space: str | None) -> set[Key]:
+    """What there is a vector of, in a space or in whatever one."""
+    return set(vectors.rows(_KEYS) if space is None else vectors.rows(_KEYS_IN, (space,)))
+
+
+def spaces_of(vectors: Datastore) -> dict[str, int]:
+    """How many vectors there are of each space."""
+    return dict(vectors.rows(_SPACES))
 
 
 def _can_be_vector(value: bytes) -> bool:
