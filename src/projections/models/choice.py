@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from ...config import toml_text
 from ...errors import Refused
+from . import places
 from .known import known_as, space_of
-from .places import AUTO, NONE, name_of, place_of
+from .places import AUTO, NONE, place_of
 
 FILE = "settings.toml"
 _HEADING = "# What `tallystick models use` has chosen for this store.\n"
@@ -92,7 +93,7 @@ def begin(store: Path, model: str) -> None:
 
 def space_named(model: str) -> str | None:
     """The id of the space of a model that is known, without loading it."""
-    known = known_as(name_of(model))
+    known = known_as(places.name_of(model))
     space = space_of(known) if known else None
     return space.id if space else None
 

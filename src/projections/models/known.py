@@ -26,7 +26,7 @@ MOST_TOKENS = 512
 """Tokens of a text that a model sees, its special tokens included; the rest is cut off."""
 
 REPAIR = (
-    "Install tallystick[offline-models] again, give the path of another folder with model.onnx and"
+    "Install tallystick[offline-models] or fetch the model again, give the path of another folder with model.onnx and"
     ' tokenizer.json, or set the model to "none".'
 )
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import ModelMissing
 from .known import MODULES, Known, sha256_of, unreadable
@@ -72,9 +72,8 @@ def require_no_code(folder: Path) -> None:
     try:
         modules = json.loads((folder / MODULES).read_bytes()) if (folder / MODULES).is_file() else []
         kinds = [str(module["type"]) for module in modules]
-        own = [
-            name for file in folder.glob("*config.json") for name in json.loads(file.read_bytes()).get("auto_map", ())
-        ]
+        settings = [json.loads(file.read_bytes()) for file in sorted(folder.glob("*config.json"))]
+        own = [name for each in settings for name in _own_classes(each)]
     except OSError as error:
         raise unreadable(folder, error) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -86,6 +85,10 @@ def require_no_code(folder: Path) -> None:
         raise ModelMissing(
             f"The model in {folder} wants its own code to be run ({foreign[0]}), which is never done. Name another one."
         )
+
+
+def _own_classes(settings: Any) -> list[str]:
+    return list(settings.get("auto_map", ())) if isinstance(settings, dict) else []
 
 
 def _of_the_tokenizer(name: str) -> bool:

@@ -73,10 +73,10 @@ def test_another_file_is_another_space_or_refused(copy: Path) -> None:
 def test_a_broken_folder_is_refused(copy: Path, file: str) -> None:
     """A file cut short, or gone, is an error that names the folder; pickled weights are no way out."""
     (copy / file).write_bytes((copy / file).read_bytes()[:100])
-    with pytest.raises(ModelMissing, match="can't be loaded"):
+    with pytest.raises(ModelMissing, match="can't be (loaded|read)"):
         SentenceEmbedder(copy)
     (copy / file).rename(copy / "pytorch_model.bin")
-    with pytest.raises(ModelMissing, match="can't be loaded"):
+    with pytest.raises(ModelMissing, match="can't be (loaded|read)"):
         SentenceEmbedder(copy)
 
 

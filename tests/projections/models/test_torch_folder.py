@@ -20,6 +20,8 @@ def folder(tmp_path: Path) -> Path:
     for name in ("config.json", "model.safetensors", "tokenizer.json", "1_Pooling/config.json", "notes.md", "run.py"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "modules.json").write_text(json.dumps(MODULES))
+    (tmp_path / "data_config.json").write_text("[]")
+    require_no_code(tmp_path)
     return tmp_path
 
 
