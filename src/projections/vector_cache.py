@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..errors import KeysMissing, Unavailable, ViewsDamaged
+from ..errors import Busy, KeysMissing, Unavailable, ViewsDamaged
 from ..events.driver import Datastore, File, rows_in
 from ..events.installation import Installation
 from .views import check_pages, delete
@@ -23,7 +24,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS runtime (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT",
     "CREATE TABLE IF NOT EXISTS made (space INTEGER NOT NULL, stream BLOB NOT NULL, input BLOB NOT NULL, "
     "number INTEGER NOT NULL, PRIMARY KEY (space, stream, input)) STRICT, WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS vector (number INTEGER PRIMARY KEY, value BLOB NOT NULL, "
+    "CREATE TABLE IF NOT EXISTS vector (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB NOT NULL, "
     "runtime INTEGER NOT NULL) STRICT",
     "CREATE TABLE IF NOT EXISTS tokens (number INTEGER PRIMARY KEY, codes BLOB NOT NULL) STRICT",
 )
@@ -96,14 +97,18 @@ class VectorCache:
         return spaces_of(self._datastore)
 
     def drop(self, space: str) -> int:
-        """Throw the vectors of a space away, and give the room back. Returns how many there were."""
+        """Throw the vectors of a space away, and give the room back, unless others write. Returns how many there were.
+
+        Their numbers are not given out again: who still holds some finds nothing, and nothing of another space.
+        """
         with self._datastore.transaction(commit=True) as cursor:
             gone = cursor.execute(_NUMBERS_IN, (space,)).fetchall()
             for table in ("vector", "tokens"):
                 cursor.executemany(f"DELETE FROM {table} WHERE number = ?", gone)
             cursor.execute("DELETE FROM made WHERE space = (SELECT number FROM space WHERE id = ?)", (space,))
             cursor.execute("DELETE FROM space WHERE id = ?", (space,))
-        self._datastore.rows("VACUUM")
+        with suppress(Busy):
+            self._datastore.rows("VACUUM")
         return len(gone)
 
     def put(self, space: str, key: Key, made: Made) -> int:
