@@ -637,10 +637,11 @@ class Memory:
         Returns how many were made. `progress` is told how many are still missing.
         """
         with self._opened.in_use():
-            search, following = self._opened.searching(), self._opened.chosen.choice.next_model
+            following = self._opened.chosen.choice.next_model
             if seconds is None and following and not self._opened.installation.read_only:
                 made = self._opened.use_model(following, lambda done, of: progress(of - done), None).vectors
                 return made + self.embed(progress)
+            search = self._opened.searching()
             if search is None:
                 return 0
             first = missing = search.follow(self._opened.recalling())

@@ -269,7 +269,7 @@ class OpenStore:
         if model not in kept:
             model = self._space_named(model) or model
         search = self.searching()
-        if search is not None and search.space == model:
+        if model in self.chosen.spaces or (search is not None and search.space == model):
             raise Refused("That model is in force. Put another one in force first: `tallystick models use`.")
         chosen = self.chosen.choice
         if chosen.next_model in (asked, model):

@@ -185,6 +185,17 @@ def test_old_vectors_are_thrown_away_when_that_is_asked(memory: Memory, stubs: S
     assert memory.recall("the office in town 3").degraded == ()
 
 
+def test_the_chosen_model_s_vectors_stay_whatever_this_process_uses(
+    memory: Memory, stubs: Stubs, tmp_path: Path
+) -> None:
+    """Who has opened the store for words alone does not throw away what all others answer from."""
+    memory.use_model(str(stubs.new))
+    with Memory.open(tmp_path / "store", keys=tmp_path / "keys", model="none") as other:
+        with pytest.raises(Refused, match="in force"):
+            other.drop_model(stubs.embedders[str(stubs.new)].space.id)
+        assert other.drop_model(stubs.embedders[str(stubs.old)].space.id) == len(NOTES)
+
+
 def test_dropping_the_next_model_gives_the_change_up(memory: Memory, stubs: Stubs) -> None:
     """Half a change is taken back whole."""
     memory.use_model(str(stubs.new), seconds=0)

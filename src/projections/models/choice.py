@@ -142,3 +142,9 @@ class Chosen:
         """The id of its embedding space, as far as that is known without loading it."""
         chosen = self.choice.space if self.given == AUTO else ""
         return space_named(self.name) or chosen or None
+
+    @property
+    def spaces(self) -> set[str]:
+        """The ids of the spaces in force, here and where nothing else is said, as far as they are known."""
+        chosen = space_named(self.choice.model) or self.choice.space
+        return {space for space in (self.space, chosen) if space}

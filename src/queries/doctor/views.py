@@ -109,8 +109,8 @@ def vectors_of_many_models(patient: Patient) -> Iterator[Sign]:
     if patient.vectors is None or patient.chosen.choice.next_model:
         return
     spaces = spaces_of(patient.vectors)
-    if len(spaces) > 1:
-        others = [patient.run(f"models drop {space}") for space in spaces if space != patient.chosen.space]
+    others = [patient.run(f"models drop {space}") for space in spaces if space not in patient.chosen.spaces]
+    if len(spaces) > 1 and others:
         yield Sign(
             f"{patient.path / VECTORS} holds vectors of {len(spaces)} models, and one is in use.",
             f"If the others are not wanted any more, run {' and '.join(others)}.",
