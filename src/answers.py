@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from .commands.session import Session
 from .events.entries import Tip
@@ -93,12 +94,14 @@ def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
     """The event of a recall: what was asked, and each hit with the scores of the stages that said something."""
     stages = [stage for stage in STAGES if any(hit.scores[stage] for hit in answer.hits)]
     scores = [packed([*(hit.scores[stage] for stage in stages), hit.relevance]) for hit in answer.hits]
-    without = {"without": sorted(asked.without)} if asked.without else {}
+    ranking: dict[str, Any] = {"without": sorted(asked.without)} if asked.without else {}
+    if asked.rerank:
+        ranking["rerank"] = True
     return session.event(
         Recalled,
         query=asked.text,
         namespaces=called(asked),
-        filters=asked.filters.recorded() | without,
+        filters=asked.filters.recorded() | ranking,
         limit=asked.limit,
         memories=tuple(hit.record.stream for hit in answer.hits),
         heads=tuple(hit.record.revision for hit in answer.hits),

@@ -48,7 +48,7 @@ class Settings(BaseSettings):
     audit: Literal["grouped", "strict"] = "grouped"
     """When a read is on the disk: `grouped`, within 100 ms; `strict`, before anything is handed out."""
     model: str = "auto"
-    """`auto` (the weights of the offline-models extra), `none` (words only), or the folder of an ONNX model."""
+    """`auto` (what was chosen for the store, else the default), `none` (words only), or a model by name or folder."""
 
 
 class Wrong(NamedTuple):
@@ -114,9 +114,9 @@ def user() -> str:
 def write_project(directory: Path, store: Path, namespace: str, keys: str | None = None) -> Path:
     """Write the project file, by which commands below this directory find the store. Refuses where one is there."""
     file = directory / PROJECT_FILE
-    text = f"path = {_toml(os.path.relpath(store, directory))}\nnamespace = {_toml(namespace)}\n"
+    text = f"path = {toml_text(os.path.relpath(store, directory))}\nnamespace = {toml_text(namespace)}\n"
     if keys is not None:
-        text += f"keys = {_toml(keys if _is_word(keys) else str(Path(keys).absolute()))}\n"
+        text += f"keys = {toml_text(keys if _is_word(keys) else str(Path(keys).absolute()))}\n"
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
@@ -186,5 +186,6 @@ def _unknown(names: Iterable[str], prefix: str, file: Path | None = None) -> Ite
             yield Wrong(name, file, f"{name} is not a setting{where}", f"Did you mean {nearest}?")
 
 
-def _toml(text: str) -> str:
+def toml_text(text: str) -> str:
+    """A text as a TOML file has it, in quotes."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")  # then a JSON string is a TOML string

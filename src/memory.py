@@ -45,6 +45,9 @@ from .events.snapshot import Snapshot, rotate, snapshots_in
 from .opened import OpenStore, to_read
 from .projections.audit import AuditRow, after, ends, newest
 from .projections.condition import Condition
+from .projections.models.choice import Switch
+from .projections.models.manifest import Checked
+from .projections.models.packs import Packed, install, pack
 from .projections.record import Link, Record
 from .projections.vector_cache import discard_damaged
 from .projections.views import TRAIL
@@ -57,6 +60,7 @@ from .queries.export import export, lives, write
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
 from .queries.markdown import write_markdown
+from .queries.models import Model, models, verify_models
 from .queries.namespaces import Namespace, namespaces
 from .queries.search import Sought, search
 from .queries.sql import Rows, select
@@ -105,9 +109,9 @@ class Memory:
         """Open the store in a directory, or make one there.
 
         `keys` is the directory of its keys, `env` (the environment), `keyring` (the keyring of the system) or a
-        `KeyHolder`; without it, TALLYSTICK_KEYS, then your own key directory. `model` is `auto`, `none`, or the folder
-        of an ONNX model. `audit="strict"` hands out nothing before the disk has that it was; `grouped` has it there
-        within 100 ms. `create=False` never makes a store. What others have appended is verified first, and
+        `KeyHolder`; without it, TALLYSTICK_KEYS, then your own key directory. `model` is `auto`, `none`, or a model by
+        its name or its folder. `audit="strict"` hands out nothing before the disk has that it was; `grouped` has it
+        there within 100 ms. `create=False` never makes a store. What others have appended is verified first, and
         everything where the files have changed while nobody had the store open. `read_only` writes nothing to the
         store, which may lie on a medium that can't be written to: its views are made in a temporary folder, and no
         recall is on record. With it, `until` is a position of the memory log: what is before it is verified and
@@ -208,7 +212,7 @@ class Memory:
         with self._opened.in_use():
             opened, installation = self._opened, self._opened.installation
             kept = opened.temporary is None
-            return mending.examine(installation.path, None, keys=installation.keys, model=opened.model_asked, kept=kept)
+            return mending.examine(installation.path, None, keys=installation.keys, model=opened.chosen.name, kept=kept)
 
     @staticmethod
     def diagnose(path: str | Path, *, keys: KeySource = None, model: str | None = None) -> Diagnosis:
@@ -396,7 +400,7 @@ class Memory:
 
     # ---- what can be asked
 
-    def recall(
+    def recall(  # noqa: PLR0913  what is asked, where, and how it is ranked
         self,
         question: str,
         *,
@@ -404,28 +408,33 @@ class Memory:
         namespaces: Sequence[str] | None = None,
         under: str | None = None,
         without: Collection[str] = (),
+        rerank: bool = False,
         **filters: Any,
     ) -> Recall:
         """The memories that answer a question best, at most `limit`, and a receipt for what was answered.
 
         Looks in this memory's namespace unless others are named, or all there are `under` one. `without` names stages
-        of the ranking to leave out: `dates`, `author` and others, as in a hit's `scores`. Filters are `where`,
-        `tags`, `kinds`, `actors`, `sources`, `subject`, `since`, `until`, `min_importance` and `status` (`current`,
-        `expired`): what they leave out is left out before the best are picked. Each text is read from the signed log
-        and verified.
+        of the ranking to leave out: `dates`, `author` and others, as in a hit's `scores`. With `rerank` a model reads
+        the first 20 together with the question, which adds to their scores and takes about a fifth of a second.
 
-        Raises Refused for filters that can't be asked, Unavailable where the recall can't be put on record.
+        Filters are `where`, `tags`, `kinds`, `actors`, `sources`, `subject`, `since`, `until`, `min_importance` and
+        `status` (`current`, `expired`): what they leave out is left out before the best are picked. Each text is read
+        from the signed log and verified.
+
+        Raises Refused for filters that can't be asked, ModelMissing where `rerank` is asked for and its model is not
+        here, Unavailable where the recall can't be put on record.
         """
         with self._opened.in_use():
             scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
             asked = Question(
                 _question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases,
-                frozenset(map(str, without)),
+                frozenset(map(str, without)), rerank,
             )  # fmt: skip
             from .queries.recall import recall  # noqa: PLC0415  numpy
 
             log, views = self._opened.log, self._opened.recalling()
-            answer = recall(log, views, self._opened.searching(), asked)
+            judge = self._opened.judge() if rerank else None
+            answer = recall(log, views, self._opened.searching(), asked, judge)
             self._echoes.remember(hit.record for hit in answer.hits)
             receipt = _id(self._opened.access.recalled(recalled(self._opened.session, asked, answer)))
             degraded = answer.degraded + (self._opened.degraded() if receipt is None else ())
@@ -625,9 +634,14 @@ class Memory:
     def embed(self, progress: Callable[[int], None] = lambda _missing: None, *, seconds: float | None = None) -> int:
         """Make the vectors that are missing now, instead of in the background; for at most so many seconds.
 
+        Without a limit a change of the model that was broken off is brought to its end, too.
         Returns how many were made. `progress` is told how many are still missing.
         """
         with self._opened.in_use():
+            following = self._opened.chosen.choice.next_model
+            if seconds is None and following and not self._opened.installation.read_only:
+                made = self._opened.use_model(following, lambda done, of: progress(of - done), None).vectors
+                return made + self.embed(progress)
             search = self._opened.searching()
             if search is None:
                 return 0
@@ -637,6 +651,63 @@ class Memory:
                 progress(missing)
                 missing = search.wait(0.2)
             return first - missing
+
+    # ---- the models
+
+    def models(self) -> list[Model]:
+        """Every model that is known, in the cache or in use here: where it is, and what this store has of it."""
+        with self._opened.in_use():
+            return models(self._opened.held())
+
+    def use_model(
+        self,
+        model: str,
+        *,
+        progress: Callable[[int, int], None] = lambda _done, _of: None,
+        seconds: float | None = None,
+    ) -> Switch:
+        """Choose the model of this store: a name of `models()`, the folder of one, `auto` or `none`.
+
+        Makes its vectors, for at most so many seconds; recall answers from those of the model before until none is
+        missing, then from the new ones, in every process that has the store open. Broken off, it goes on when it is
+        called again, or by `embed`. The old vectors are kept: `drop_model` throws them away. A model that `open` was
+        given, or TALLYSTICK_MODEL, goes before this choice. `progress` is told how many are made, and of how many.
+
+        Raises ModelMissing where the model is not here or can't be loaded; then nothing is chosen.
+        """
+        with self._opened.to_change():
+            return self._opened.use_model(model, progress, seconds)
+
+    def drop_model(self, model: str) -> int:
+        """Throw away this store's vectors of a model that is not in force, by its name, folder or space.
+
+        Returns how many there were. A change to that model which has begun is given up. Raises Refused for the model
+        in force, NotFound where there are none.
+        """
+        with self._opened.to_change():
+            return self._opened.drop_model(model)
+
+    @staticmethod
+    def fetch_model(model: str, *, progress: Callable[[int, int], None] = lambda _done, _of: None) -> Packed:
+        """Bring a model into the cache of this user: the one verb that uses the network.
+
+        From the hub: one that is known, or OWNER/NAME@COMMIT, with the 40 digits of the commit. Without the network:
+        the folder or the file that `pack_model` wrote. Each file is verified before the model is put in place; of one
+        that is wrong nothing is left. Raises ModelMissing, Refused, or Unavailable where the hub can't be reached.
+        """
+        from .projections.models.fetch import fetch  # noqa: PLC0415  what speaks to a network, and is seldom needed
+
+        return install(Path(model)) if Path(model).exists() else fetch(model, progress)
+
+    @staticmethod
+    def pack_model(model: str, out: str | Path) -> Packed:
+        """Write a model that is here, with a manifest of hashes, to a new folder, or a file where it ends in `.zip`."""
+        return pack(model, Path(out))
+
+    @staticmethod
+    def verify_models(model: str | None = None) -> list[Checked]:
+        """Hash every file of a model, or of all that are here, and compare it with its pin or with its manifest."""
+        return verify_models(model)
 
     # ---- the keys
 

@@ -18,21 +18,24 @@ from .commands.record_recall import AccessRecord
 from .commands.rename import Members
 from .commands.session import Session
 from .config import user
-from .errors import Forked, Refused, Unavailable, ViewsDamaged
+from .errors import Forked, NotFound, Refused, Unavailable, ViewsDamaged
 from .events.driver import BUSY_SECONDS
 from .events.installation import Installation, stamp
 from .events.log import Log
 from .projections import memories
 from .projections.aliases import aliases, stored_names
 from .projections.condition import ALWAYS
+from .projections.models.choice import Chosen, Switch, Tell, as_written, begin, finish, space_named, write_choice
 from .projections.record import Record, fold
 from .projections.vector import wanted
 from .projections.vector_cache import VectorCache
 from .projections.views import RECALL, ScratchViews, Views, ViewsInForce
 from .queries import lookup
+from .queries.models import Held
 from .queries.verify import compare_views
 
 if TYPE_CHECKING:
+    from .projections.reranking import Reranker
     from .projections.vector_search import VectorSearch
 
 
@@ -55,9 +58,11 @@ class OpenStore:
         self.present: OpenStore | None = None
         self._then: int | None = None
         self._pasts: list[OpenStore] = []
-        self.model_asked = model
+        self.chosen = Chosen(installation.path, model)
+        self._loaded = ""
         self._search: VectorSearch | None = None
         self._cache: VectorCache | None = None
+        self._judge: Reranker | None = None
         self._model_missing = False
         self._loading = RLock()
         self._process = os.getpid()
@@ -112,7 +117,7 @@ class OpenStore:
 
         Its views are folded up to there, in a folder of their own. Closed with this store at the latest.
         """
-        past = to_read(self.installation.at(position), self.session.actor, self.model_asked)
+        past = to_read(self.installation.at(position), self.session.actor, self.chosen.given)
         past.present, past.access = self, self.access.of(past.log)
         past._then = self.log.event_at(position).event.recorded_at
         self._pasts = [*(each for each in self._pasts if not each._closed), past]
@@ -196,23 +201,100 @@ class OpenStore:
     def searching(self) -> VectorSearch | None:
         """Search by meaning, with the model loaded when it is first needed; None where there is no model."""
         with self._loading:
+            self._forget_other_model()
             if self._search is None and not self._model_missing:
-                from .projections.embedding import resolve_embedder  # noqa: PLC0415  numpy and the model
+                from .projections.models.places import resolve_embedder  # noqa: PLC0415  numpy and the model
                 from .projections.vector_search import VectorSearch  # noqa: PLC0415  numpy
 
-                embedder = resolve_embedder(self.model_asked)
+                embedder = resolve_embedder(self._loaded)
                 if embedder is None:
                     self._model_missing = True
                     return None
-                self._cache = VectorCache(self.installation if self.present is None else self.present.installation)
-                self._search = VectorSearch(self._cache, embedder, self.log)
+                self._search = VectorSearch(self.vectors(), embedder, self.log)
             return self._search
+
+    def judge(self) -> Reranker:
+        """The reranker, loaded when it is first asked for. Raises ModelMissing."""
+        with self._loading:
+            if self._judge is None:
+                from .projections.models.places import resolve_reranker  # noqa: PLC0415  the model
+
+                self._judge = resolve_reranker()
+            return self._judge
+
+    def _forget_other_model(self) -> None:
+        """Where another model was put in force since the last question: that one is loaded anew."""
+        name = self.chosen.name
+        if name != self._loaded:
+            search, self._search, self._model_missing, self._loaded = self._search, None, False, name
+            if search is not None:
+                search.close()
+
+    def vectors(self) -> VectorCache:
+        """The vectors of every model."""
+        with self._loading:
+            if self._cache is None:
+                self._cache = VectorCache(self.installation if self.present is None else self.present.installation)
+            return self._cache
+
+    def use_model(self, model: str, tell: Tell, seconds: float | None) -> Switch:
+        """Make the vectors of another model, and put it in force when none is missing: see Memory.use_model."""
+        from .projections.models.places import resolve_embedder  # noqa: PLC0415  as above
+        from .projections.reembedding import Source, reembed  # noqa: PLC0415  numpy
+
+        model, store, made, missing = as_written(model), self.installation.path, 0, 0
+        embedder = resolve_embedder(model)
+        begin(store, model)
+        if embedder is not None:
+            source = Source(self.vectors(), self.log, self.recalling)
+            made, missing = reembed(source, embedder, self._until_closed(tell), seconds)
+        space = None if embedder is None else embedder.space.id
+        if not missing:
+            finish(store, model, space)
+        return Switch(model, space, made, missing)
+
+    def _until_closed(self, tell: Tell) -> Tell:
+        """As `tell`, but what takes long ends with the store. Raises Unavailable."""
+
+        def going_on(done: int, of: int) -> None:
+            if self._closed:
+                raise Unavailable("This Memory is closed. Open the store again.")
+            tell(done, of)
+
+        return going_on
+
+    def drop_model(self, model: str) -> int:
+        """Throw the vectors of a model away: see Memory.drop_model."""
+        kept, asked = self.vectors().spaces(), model
+        if model not in kept:
+            model = self._space_named(model) or model
+        search = self.searching()
+        if model in self.chosen.spaces or (search is not None and search.space == model):
+            raise Refused("That model is in force. Put another one in force first: `tallystick models use`.")
+        chosen = self.chosen.choice
+        if chosen.next_model in (asked, model):
+            write_choice(self.installation.path, chosen._replace(next_model=""))
+        elif model not in kept:
+            raise NotFound("There are no vectors of that model here. Name one for which `models list` shows some.")
+        return self.vectors().drop(model)
 
     def model(self) -> str:
         """The name of the embedding model, without loading it; `none` where there is none."""
-        from .projections.embedding import name_of  # noqa: PLC0415  as above
+        from .projections.models.places import name_of  # noqa: PLC0415  as above
 
-        return name_of(self.model_asked)
+        return name_of(self.chosen.name)
+
+    def _space_named(self, model: str) -> str | None:
+        """The space of a model by its name or folder; loaded where only its files say."""
+        from .projections.models.places import resolve_embedder  # noqa: PLC0415  as above
+
+        space = space_named(model)
+        embedder = None if space else resolve_embedder(model)
+        return space or (embedder.space.id if embedder else None)
+
+    def held(self) -> Held:
+        """The model in force, what was chosen, and which vectors there are."""
+        return Held(self.chosen.name, self.chosen.space, self.chosen.choice, self.vectors().spaces())
 
     def missing_vectors(self, views: Views) -> int:
         """How many memories have no vector yet, without loading the model; 0 where there is none to make them."""
@@ -221,7 +303,7 @@ class OpenStore:
         cache = self._cache or VectorCache(self.installation)
         try:
             with views.reading() as cursor:
-                return len(wanted(cursor) - cache.keys())
+                return len(wanted(cursor) - cache.keys(self._search.space if self._search else self.chosen.space))
         finally:
             if cache is not self._cache:
                 cache.close()

@@ -115,7 +115,7 @@ def _message(node: ast.expr) -> str:
         return "".join(_message(value) for value in node.values)
     if isinstance(node, ast.FormattedValue):
         filled = ast.unparse(node.value)
-        remedy = filled.endswith(".remedy") or (filled.startswith("_") and filled.isupper())
+        remedy = filled.endswith(".remedy") or filled.isupper()
         return "Run `this`." if remedy else f"{{{filled}}}"
     return ""
 

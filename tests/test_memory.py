@@ -26,8 +26,9 @@ from tallystick.errors import (
 )
 from tallystick.events import driver
 from tallystick.events.driver import Datastore, File
-from tallystick.projections import embedding
-from tallystick.projections.embedding import Embedded, Embedder, Space, resolve_embedder
+from tallystick.projections.embedding import Embedded, Embedder, Space
+from tallystick.projections.models import places
+from tallystick.projections.models.places import resolve_embedder
 from tallystick.projections.views import ALL_VIEWS
 
 TEXT = "The office is in Lisbon"
@@ -234,6 +235,9 @@ VERBS: dict[str, Callable[[Memory], Any]] = {
     "status": lambda memory: memory.status(),
     "rebuild": lambda memory: memory.rebuild(),
     "embed": lambda memory: memory.embed(),
+    "models": lambda memory: memory.models(),
+    "use_model": lambda memory: memory.use_model("none"),
+    "drop_model": lambda memory: memory.drop_model("0" * 16),
     "back_up_keys": lambda memory: memory.back_up_keys("keys.backup", "correct horse battery"),
     "decline_key_backup": lambda memory: memory.decline_key_backup(),
     "snapshot": lambda memory: memory.snapshot("snapshots"),
@@ -243,6 +247,7 @@ VERBS: dict[str, Callable[[Memory], Any]] = {
 def test_every_verb_is_listed() -> None:
     """A verb that is added is asked the same questions."""
     outside = {"open", "close", "replay", "temporary", "restore_keys", "list_keys"}
+    outside |= {"fetch_model", "pack_model", "verify_models"}
     outside |= {"snapshots", "rotate_snapshots", "restore_snapshot", "recover", "salvage", "take_over", "diagnose"}
     assert set(VERBS) == {name for name in vars(Memory) if not name.startswith("_")} - outside
 
@@ -538,7 +543,7 @@ class SlowEmbedder:
 def slow(monkeypatch: pytest.MonkeyPatch) -> SlowEmbedder:
     """What the setting `auto` resolves to, instead of the real model."""
     embedder = SlowEmbedder()
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: None if model == "none" else embedder)
+    monkeypatch.setattr(places, "resolve_embedder", lambda model: None if model == "none" else embedder)
     return embedder
 
 
@@ -746,7 +751,7 @@ def counted(real: Embedder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             made.append(text)
             return real.document(text)
 
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: None if model == "none" else Counted())
+    monkeypatch.setattr(places, "resolve_embedder", lambda model: None if model == "none" else Counted())
     return made
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy
 
-from tallystick.projections.embedding import OFFLINE, OnnxEmbedder, offline_folder
+from tallystick.projections.models.known import OFFLINE
+from tallystick.projections.models.onnx_embedder import OnnxEmbedder
+from tallystick.projections.models.places import offline_folder
 
 TEXTS = 2500
 DIMENSIONS = 192

@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
     from ..projections.audit import AuditRow
+    from ..projections.models.choice import Switch
+    from ..projections.models.manifest import Checked
+    from ..projections.models.packs import Packed
     from ..projections.record import Record
     from ..queries.blame import Blame
     from ..queries.doctor import Diagnosis
     from ..queries.key_list import KeyList
+    from ..queries.models import Model
     from ..queries.namespaces import Namespace
     from ..queries.sql import Rows
     from ..queries.status import Status
@@ -316,6 +320,33 @@ def embedded(made: tuple[int, str]) -> dict[str, Any]:
     """How many vectors were made, and by which model."""
     vectors, model = made
     return {"vectors": vectors, "model": model}
+
+
+def models(found: Sequence[Model]) -> dict[str, Any]:
+    """Every model, and what a store has of it."""
+    return {"models": [{**model._asdict(), "needs": list(model.needs)} for model in found]}
+
+
+def switched(result: tuple[Switch, str]) -> dict[str, Any]:
+    """A model that was put in force, or is on the way there; and the setting that goes before it."""
+    switch, setting = result
+    return {**switch._asdict(), "overruled_by": None if setting == "auto" else setting}
+
+
+def dropped(result: tuple[str, int]) -> dict[str, Any]:
+    """How many vectors of a model were thrown away."""
+    model, vectors = result
+    return {"model": model, "vectors": vectors}
+
+
+def packed(pack: Packed) -> dict[str, Any]:
+    """A model that was packed, or put into the cache."""
+    return {**pack._asdict(), "path": str(pack.path)}
+
+
+def models_verified(checked: Sequence[Checked]) -> dict[str, Any]:
+    """Each file of the models, and whether it is what it must be."""
+    return {"files": [{**each._asdict(), "file": str(each.file), "good": each.good} for each in checked]}
 
 
 def arrived(result: tuple[Arrivals, int]) -> dict[str, Any]:

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from ..events.mapper import LoggedEvent
     from ..events.snapshot import Snapshot
     from ..projections.audit import AuditRow
+    from ..projections.models.choice import Switch
+    from ..projections.models.manifest import Checked
+    from ..projections.models.packs import Packed
     from ..projections.record import Record
     from ..queries.blame import Blame
     from ..queries.doctor import Diagnosis
     from ..queries.key_list import KeyList
+    from ..queries.models import Model
     from ..queries.namespaces import Namespace
     from ..queries.sql import Rows
     from ..queries.status import Status
@@ -492,6 +496,89 @@ def embedded(screen: Screen, made: tuple[int, str]) -> None:
         screen.say(f"no vectors were made: {NO_MODEL}")
     else:
         screen.say(f"{vectors:,} vectors made with the model {model}: none is missing")
+
+
+def models(screen: Screen, found: Sequence[Model]) -> None:
+    """Every model, where it is, and what the store has of it."""
+    rows = [
+        (
+            model.name or "(of a model that is not here)",
+            model.job,
+            model.source or "not here",
+            f"{model.bytes / 1e6:,.1f}" if model.bytes else "",
+            model.space,
+            f"{model.vectors:,}" if model.vectors else "",
+            model.use,
+            ", ".join(model.needs),
+            model.folder,
+        )
+        for model in found
+    ]
+    screen.table(
+        (
+            Column("model"),
+            Column("job", spare=2),
+            Column("found"),
+            Column("MB", right=True, spare=3),
+            Column("space", spare=1),
+            Column("vectors", right=True),
+            Column("here"),
+            Column("needs"),
+            Column("folder", wide=True),
+        ),
+        rows,
+    )
+
+
+def switched(screen: Screen, result: tuple[Switch, str]) -> None:
+    """A model that was put in force, and what goes before it."""
+    switch, setting = result
+    screen.say(f"{switch.vectors:,} vectors made; {switch.model} is the model of this store", style="bold green")
+    if setting != "auto":
+        screen.say(
+            f"but the setting `model` is {setting}, and goes before it: see TALLYSTICK_MODEL and .tallystick.toml"
+        )
+
+
+def dropped(screen: Screen, result: tuple[str, int]) -> None:
+    """How many vectors of a model were thrown away."""
+    model, vectors = result
+    screen.say(f"{vectors:,} vectors of {model} thrown away")
+
+
+def packed(screen: Screen, pack: Packed) -> None:
+    """A model that was packed."""
+    screen.facts(_pack(pack))
+    screen.say(f"there: tallystick models fetch {pack.path.name}")
+
+
+def fetched(screen: Screen, pack: Packed) -> None:
+    """A model that was put into the cache."""
+    screen.facts(_pack(pack))
+    screen.say(f"next: tallystick models use {pack.model}")
+
+
+def _pack(pack: Packed) -> dict[str, str]:
+    return {"model": pack.model, "at": str(pack.path), "files": str(pack.files), "manifest SHA-256": pack.sha256}
+
+
+def models_verified(screen: Screen, checked: Sequence[Checked]) -> None:
+    """Each file of the models, and whether it is what it must be."""
+    rows = [(each.model, _verdict(each), (each.sha256 or "")[:DIGEST_DIGITS], str(each.file)) for each in checked]
+    screen.table((Column("model"), Column("is"), Column("SHA-256", spare=1), Column("file", wide=True)), rows)
+    screen.say()
+    if all(each.good for each in checked):
+        screen.say(f"{len(checked)} files, none of them wrong", style="bold green")
+    else:
+        screen.say("NOT all as they must be: fetch or install those models again", style="bold red")
+
+
+def _verdict(checked: Checked) -> str:
+    if checked.sha256 is None:
+        return "GONE"
+    if checked.pinned is None:
+        return "not pinned"
+    return "good" if checked.good else "CHANGED"
 
 
 def arrived(screen: Screen, result: tuple[Arrivals, int]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..errors import KeysMissing, Unavailable, ViewsDamaged
+from ..errors import Busy, KeysMissing, Unavailable, ViewsDamaged
 from ..events.driver import Datastore, File, rows_in
 from ..events.installation import Installation
 from .views import check_pages, delete
@@ -23,7 +24,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS runtime (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT",
     "CREATE TABLE IF NOT EXISTS made (space INTEGER NOT NULL, stream BLOB NOT NULL, input BLOB NOT NULL, "
     "number INTEGER NOT NULL, PRIMARY KEY (space, stream, input)) STRICT, WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS vector (number INTEGER PRIMARY KEY, value BLOB NOT NULL, "
+    "CREATE TABLE IF NOT EXISTS vector (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB NOT NULL, "
     "runtime INTEGER NOT NULL) STRICT",
     "CREATE TABLE IF NOT EXISTS tokens (number INTEGER PRIMARY KEY, codes BLOB NOT NULL) STRICT",
 )
@@ -34,6 +35,10 @@ _VALUES = (
 )
 """Each vector, and how many bytes float16 would need for its tokens' values."""
 _MADE = "SELECT stream, input, number FROM made WHERE space = ?"
+_KEYS = "SELECT stream, input FROM made"
+_KEYS_IN = "SELECT stream, input FROM made WHERE space = (SELECT number FROM space WHERE id = ?)"
+_NUMBERS_IN = "SELECT made.number FROM made WHERE space = (SELECT number FROM space WHERE id = ?)"
+_SPACES = "SELECT id, count(*) FROM space JOIN made ON made.space = space.number GROUP BY id"
 
 
 class Made(NamedTuple):
@@ -83,9 +88,28 @@ class VectorCache:
         with self._datastore.transaction(commit=False) as cursor:
             return dict(rows_in(cursor, "SELECT number, codes FROM tokens WHERE number IN ({})", numbers))
 
-    def keys(self) -> set[Key]:
-        """What there is a vector of, in whatever space."""
-        return set(self._datastore.rows("SELECT stream, input FROM made"))
+    def keys(self, space: str | None = None) -> set[Key]:
+        """What there is a vector of, in a space or in whatever one."""
+        return kept(self._datastore, space)
+
+    def spaces(self) -> dict[str, int]:
+        """How many vectors there are of each space."""
+        return spaces_of(self._datastore)
+
+    def drop(self, space: str) -> int:
+        """Throw the vectors of a space away, and give the room back, unless others write. Returns how many there were.
+
+        Their numbers are not given out again: who still holds some finds nothing, and nothing of another space.
+        """
+        with self._datastore.transaction(commit=True) as cursor:
+            gone = cursor.execute(_NUMBERS_IN, (space,)).fetchall()
+            for table in ("vector", "tokens"):
+                cursor.executemany(f"DELETE FROM {table} WHERE number = ?", gone)
+            cursor.execute("DELETE FROM made WHERE space = (SELECT number FROM space WHERE id = ?)", (space,))
+            cursor.execute("DELETE FROM space WHERE id = ?", (space,))
+        with suppress(Busy):
+            self._datastore.rows("VACUUM")
+        return len(gone)
 
     def put(self, space: str, key: Key, made: Made) -> int:
         """Keep what was made of a document of a memory, in place of what there is. Returns its number in this file."""
@@ -157,10 +181,14 @@ def seen_vectors(installation: Installation, *, still: bool) -> Datastore | None
     return Datastore(File(path, ViewsDamaged, installation.keys.views, True, durable=False, still=still))
 
 
-def kept(vectors: Datastore) -> tuple[set[Key], int]:
-    """What there is a vector of, and from how many embedding spaces they are."""
-    spaces = vectors.rows("SELECT count(DISTINCT space) FROM made")[0][0]
-    return set(vectors.rows("SELECT stream, input FROM made")), spaces
+def kept(vectors: Datastore, space: str | None) -> set[Key]:
+    """What there is a vector of, in a space or in whatever one."""
+    return set(vectors.rows(_KEYS) if space is None else vectors.rows(_KEYS_IN, (space,)))
+
+
+def spaces_of(vectors: Datastore) -> dict[str, int]:
+    """How many vectors there are of each space."""
+    return dict(vectors.rows(_SPACES))
 
 
 def _can_be_vector(value: bytes) -> bool:

@@ -16,7 +16,8 @@ from ..events.log import Log
 from .columns import Columns, Flags, Integers, Places
 from .embedding import Embedded, Embedder
 from .record import fold
-from .token_codes import NOTHING, KeptCodes, coded, met
+from .reembedding import made_of
+from .token_codes import NOTHING, KeptCodes, met
 from .vector import Wanted, all_of, changed_after, document_of, input_hash, last_change
 from .vector_cache import FILE, Made, VectorCache
 from .vector_index import Nearest, NumpyIndex
@@ -274,9 +275,7 @@ class VectorSearch:
 
     def _embed(self, document: str) -> tuple[bytes, Made]:
         """The hash of a document, and what the model makes of it."""
-        made = self._embedder.document(document)
-        tokens = b"" if made.tokens is None else coded(made.tokens)
-        return input_hash(document), Made(made.vector.astype("<f2").tobytes(), tokens, self._embedder.runtime)
+        return input_hash(document), made_of(self._embedder, document)
 
     def _next(self) -> Wanted | None:
         """What to embed next, once there is something; None when the search is closed."""

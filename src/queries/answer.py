@@ -10,6 +10,7 @@ from .filters import Filters
 
 STAGES = (
     "fused", "interaction", "dense", "lexical", "content", "question", "dates", "asked", "utility", "thread", "author",
+    "rerank",
 )  # fmt: skip
 """What is put on record of each hit, in this order: the sum, then what each stage added to it."""
 RELEVANT = 0.08
@@ -20,7 +21,7 @@ class Question(NamedTuple):
     """What is asked: the words, where to look, how many memories at most, when (microseconds), and what they fulfil.
 
     `namespaces` are the names under which memories were stored, `aliases` those among them that are called otherwise
-    now; `without` are stages of the ranking to leave out.
+    now; `without` are stages of the ranking to leave out, `rerank` asks for one that is left out otherwise.
     """
 
     text: str
@@ -30,6 +31,7 @@ class Question(NamedTuple):
     filters: Filters = Filters()
     aliases: Mapping[str, str] = {}
     without: frozenset[str] = frozenset()
+    rerank: bool = False
 
 
 class Hit(NamedTuple):

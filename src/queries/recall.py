@@ -14,7 +14,9 @@ from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
 from ..projections import lexical, memories
 from ..projections.columns import NOWHERE, Columns, Flags, Integers, Places
+from ..projections.reranking import Reranker
 from ..projections.tokens import query_tokens, says_nothing
+from ..projections.vector import document_of
 from ..projections.views import RECALL, Views
 from . import dates, stages
 from .answer import STAGES, Answer, Hit, Question
@@ -88,7 +90,7 @@ class Ranked(NamedTuple):
     order: Places
 
 
-def recall(log: Log, views: Views, search: Search | None, question: Question) -> Answer:
+def recall(log: Log, views: Views, search: Search | None, question: Question, judge: Reranker | None = None) -> Answer:
     """Answer a question from the views, and read each hit's text from the log.
 
     Raises ViewsDamaged where a view says of a hit what its events do not, LogDamaged where an event does not verify,
@@ -97,22 +99,26 @@ def recall(log: Log, views: Views, search: Search | None, question: Question) ->
     unknown = question.without - {*STAGES} | question.without & REQUIRED
     if unknown:
         raise Refused(f"{min(unknown)} is no stage to leave out. Name some of {', '.join(STAGES[1:])}.")
+    if question.rerank and "rerank" in question.without:
+        raise Refused("rerank is asked for and left out. Ask for one of the two.")
     tip = log.follow()
     views.catch_up(RECALL)
     asked, degraded = _ask(search, views, question)
     with views.reading() as cursor:
         ranked = _rank(cursor, views, None if asked is None else search, asked, question)
+        if judge is not None:
+            ranked = _reranked(log, cursor, ranked, question, judge)
         hits = _hits(log, cursor, ranked, question)
-    return Answer(hits, degraded, tip.size, tip.frontier.root(), fingerprint(search, question.without))
+    return Answer(hits, degraded, tip.size, tip.frontier.root(), fingerprint(search, question.without, judge))
 
 
-def fingerprint(search: Search | None, without: Collection[str] = ()) -> str:
+def fingerprint(search: Search | None, without: Collection[str] = (), judge: Reranker | None = None) -> str:
     """Twelve hexadecimal digits that change with anything that could change an order."""
     modules = (stages, dates, lexical)
     constants = [[pair for pair in sorted(vars(module).items()) if pair[0].isupper()] for module in modules]
     parts = (constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK, sorted(without))
-    space = search.space if search else "none"
-    return hashlib.blake2b(repr((parts, space)).encode(), digest_size=6).hexdigest()
+    models = search.space if search else "none", judge.id if judge else "none"
+    return hashlib.blake2b(repr((parts, models)).encode(), digest_size=6).hexdigest()
 
 
 # ---- the question
@@ -257,14 +263,30 @@ def rank(pool: Pool, found: Found, question: Question) -> Ranked:
     """Put the pool in order: by the sum of what the stages say, ties by stream id."""
     columns = _scored(pool, found, question)
     total = _sum(columns, len(pool))
-    streams = pool.rows["stream"]
-    order = numpy.lexsort((streams[:, 1], streams[:, 0], -total))
     said = {name: column / STEPS for name, column in {"fused": total, **columns}.items()}
     unknown = numpy.full(len(pool), numpy.nan)
+    said["rerank"] = unknown
     for name, raw in {"interaction": found.interaction, "dense": found.dense}.items():
         said[name] = unknown if raw is None else numpy.where(numpy.isnan(raw), numpy.nan, said[name])
     met = unknown if found.interaction is None else found.interaction
-    return Ranked(pool, said, 1 / (1 + numpy.exp(-SLOPE * (met - MIDDLE))), order)
+    return Ranked(pool, said, 1 / (1 + numpy.exp(-SLOPE * (met - MIDDLE))), _order(pool, total))
+
+
+def _order(pool: Pool, total: Scores | Integers) -> Places:
+    """Best first; of equal ones in order of stream ids."""
+    streams = pool.rows["stream"]
+    return numpy.lexsort((streams[:, 1], streams[:, 0], -total))
+
+
+def _reranked(log: Log, cursor: Any, ranked: Ranked, question: Question, judge: Reranker) -> Ranked:
+    """The same pool, after the first of the order were judged by their texts, read from the log and verified."""
+    first = ranked.order[: stages.RERANKED]
+    records = hydrate(log, memories.rows_of(cursor, ranked.pool.numbers[first].tolist()))
+    logits = [judge.score(question.text, document_of(record)) for record in records]
+    added = stepped(stages.rerank(len(ranked.pool), first, logits))
+    total = ranked.scores["fused"] + numpy.nan_to_num(added)
+    scores = {**ranked.scores, "fused": total, "rerank": added}
+    return ranked._replace(scores=scores, order=_order(ranked.pool, total))
 
 
 def _scored(pool: Pool, found: Found, question: Question) -> dict[str, Integers]:

@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from ..events.instants import moment
-from ..projections.columns import NOWHERE
+from ..projections.columns import NOWHERE, Places
 from ..projections.cues import ASKS, TELLS_A_NUMBER, TELLS_A_TIME
 from .dates import dates_in, nearness
 from .pool import Pool
@@ -30,6 +30,8 @@ IMPORTANCE, CONFIDENCE, REINFORCED, RECENT = 0.3, 0.2, 0.1, 0.1
 HALF_LIFE_DAYS = {"turn": 30.0, "incident": 30.0, "note": 90.0}
 LONGEST_HALF_LIFE = 365.0
 """How long until a memory counts half as recent, by kind; facts, patterns and the like stay recent longest."""
+RERANK, RERANKED = 0.5, 20
+"""What a reranker's judgement counts, and of how many it is asked: the first of the order without it."""
 STEPS = 1 << 20
 """Scores are whole numbers of steps of 2**-20, so that another engine's arithmetic gives the same order."""
 
@@ -61,6 +63,16 @@ def standardised(scores: Scores) -> Scores:
     deviation = scores.std()
     found: Scores = (scores - scores.mean()) / (deviation or 1.0)
     return found
+
+
+def rerank(size: int, judged: Places, logits: Sequence[float]) -> Scores:
+    """What a reranker adds to the memories at the places it was asked of, by how they stand among each other.
+
+    Nothing to the others, which it has not seen: NaN.
+    """
+    added = numpy.full(size, numpy.nan)
+    added[judged] = RERANK * standardised(stepped(numpy.array(logits, dtype=numpy.float64)))
+    return added
 
 
 def content(pool: Pool) -> Scores:

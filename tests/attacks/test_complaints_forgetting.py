@@ -10,8 +10,8 @@ import numpy
 import pytest
 
 from tallystick.events.installation import Installation
-from tallystick.projections import embedding
 from tallystick.projections.embedding import Embedded, Space
+from tallystick.projections.models import places
 from tallystick.projections.vector_cache import VectorCache
 
 from .ways import NAMESPACE, Place, Python, Way, everywhere
@@ -111,8 +111,8 @@ class Animals:
 @pytest.fixture
 def by_meaning(way: Way, monkeypatch: pytest.MonkeyPatch) -> Way:
     """A way to a store that is searched by meaning."""
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: None if model == "none" else Animals())
-    monkeypatch.setattr(embedding, "name_of", lambda model: model if model == "none" else "animals")
+    monkeypatch.setattr(places, "resolve_embedder", lambda model: None if model == "none" else Animals())
+    monkeypatch.setattr(places, "name_of", lambda model: model if model == "none" else "animals")
     way.settings["model"] = "auto"
     return way
 

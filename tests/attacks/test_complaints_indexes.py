@@ -17,7 +17,7 @@ from tallystick.errors import ViewsDamaged
 from tallystick.events.driver import Datastore, File
 from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
-from tallystick.projections import embedding
+from tallystick.projections.models import places
 
 from .test_complaints_forgetting import Animals
 from .ways import SECONDS, Document, Place, Process, Python, Way, everywhere
@@ -50,8 +50,8 @@ CORRUPTIONS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.fixture
 def used(way: Way, monkeypatch: pytest.MonkeyPatch) -> Way:
     """A way to a store that was used, with vectors, and is closed."""
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: None if model == "none" else Animals())
-    monkeypatch.setattr(embedding, "name_of", lambda model: model if model == "none" else "animals")
+    monkeypatch.setattr(places, "resolve_embedder", lambda model: None if model == "none" else Animals())
+    monkeypatch.setattr(places, "name_of", lambda model: model if model == "none" else "animals")
     way.settings["model"] = "auto"
     ids = way.store_all([f"gnu number {n}" for n in range(10)] + ["The zebra sleeps in the stable", "斑馬睡在馬廄裡"])
     way.ask("forget", ids[3])

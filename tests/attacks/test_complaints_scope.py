@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tallystick.commands.fields import check_namespace
 from tallystick.errors import Refused
-from tallystick.projections import embedding
+from tallystick.projections.models import places
 
 from .test_complaints_forgetting import Animals
 from .ways import Place, Python, Refusal, Way, everywhere
@@ -204,8 +204,8 @@ MANY = 1100
 @pytest.fixture
 def crowded(way: Way, monkeypatch: pytest.MonkeyPatch) -> Way:
     """Three memories in a namespace of their own, and in a crowd of others that answer as well."""
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: None if model == "none" else Animals())
-    monkeypatch.setattr(embedding, "name_of", lambda model: model if model == "none" else "animals")
+    monkeypatch.setattr(places, "resolve_embedder", lambda model: None if model == "none" else Animals())
+    monkeypatch.setattr(places, "name_of", lambda model: model if model == "none" else "animals")
     way.store_all([f"zebra zebra zebra {n}" for n in range(MANY)])
     way.store_all([{"text": f"a zebra and {n} okapis", "namespace": "tiny", "tags": ["rare"]} for n in range(3)])
     way.store_all([{"text": f"zebra and okapi {n}", "tags": ["rare"], "author": "Ana"} for n in range(3)])

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tallystick.projections import embedding
 from tallystick.projections.embedding import Embedded
+from tallystick.projections.models import places
 
 from .test_complaints_forgetting import Animals
 from .ways import SECONDS, Place, Process, Python, Way, everywhere
@@ -282,8 +282,8 @@ class Slow(Animals):
 def test_storing_takes_milliseconds_and_waits_for_no_model(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short and long texts are on the disk at once, and found by their words before the model has seen them."""
     slow = Slow()
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda _model: slow)
-    monkeypatch.setattr(embedding, "name_of", lambda _model: "slow")
+    monkeypatch.setattr(places, "resolve_embedder", lambda _model: slow)
+    monkeypatch.setattr(places, "name_of", lambda _model: "slow")
     with Python(place, model="auto") as way:
         way.ids("load the model")
         took = []

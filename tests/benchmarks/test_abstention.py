@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.abstention import auroc, foreign, measure, off_topic
 from benchmarks.locomo import Conversation, Question, Session
-from tallystick.projections.embedding import OFFLINE, offline_folder
+from tallystick.projections.models.known import OFFLINE
+from tallystick.projections.models.places import offline_folder
 
 
 def conversation(name: str, speakers: tuple[str, str], said: tuple[str, ...], asked: str) -> Conversation:

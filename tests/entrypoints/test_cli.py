@@ -18,7 +18,7 @@ import pytest
 from tallystick import Memory
 from tallystick.events.key_places import Directory
 from tallystick.events.keys import load_keys
-from tallystick.projections import embedding
+from tallystick.projections.models import places
 
 from ..queries.test_recall import WordEmbedder
 from .commands import COMMANDS
@@ -234,7 +234,7 @@ def test_recall_shows_how_relevant_each_hit_is(store: Tally, monkeypatch: pytest
     stored(store, "red apples")
     stored(store, "green pears")
     assert "relevant" not in store("recall", "red apples").out
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda model: WordEmbedder())
+    monkeypatch.setattr(places, "resolve_embedder", lambda model: WordEmbedder())
     found = store("recall", "red apples")
     assert re.search(r"^# +relevant +id ", found.out, re.M)
     assert re.search(r"^1 +(9\d|100) %  [0-9a-f]{12} .* red apples$", found.out, re.M)

@@ -28,7 +28,8 @@ from tallystick.events.installation import FORMAT
 from tallystick.events.key_places import file_system
 from tallystick.events.lease import Host
 from tallystick.events.settings import write_setting
-from tallystick.projections.embedding import name_of
+from tallystick.projections.models.choice import begin
+from tallystick.projections.models.places import name_of
 from tallystick.projections.vector_cache import Made, VectorCache
 from tallystick.queries.doctor import CHECKS
 from tallystick.queries.doctor import log as of_log
@@ -276,6 +277,11 @@ def two_models(ward: Ward) -> None:
         cache.close()
 
 
+def half_changed(ward: Ward) -> None:
+    """A change of the model was broken off."""
+    begin(ward.store, "none")
+
+
 def not_installed(ward: Ward) -> None:
     """What runs models is not installed."""
     ward.patch.setitem(sys.modules, "onnxruntime", None)
@@ -466,6 +472,7 @@ CASES = {
     ),
     "vectors.missing": Case(many_without_vectors, "10[0-9] memories have no vector yet"),
     "vectors.models": Case(two_models, "vectors.db holds vectors of 2 models", commands(0, 1)),
+    "model.next": Case(half_changed, "The vectors of the model none are not all made yet"),
     "model.missing": Case(
         lambda ward: ward.patch.setenv("TALLYSTICK_MODEL", "/nowhere"),
         "The model /nowhere has no model.onnx and no tokenizer.json",

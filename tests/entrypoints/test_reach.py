@@ -23,6 +23,7 @@ from tallystick.events.driver import Datastore, File
 from tallystick.events.installation import FORMAT
 from tallystick.events.kinds import REGISTRY
 from tallystick.events.settings import write_setting
+from tallystick.projections.vector_cache import Made
 from tallystick.queries.filters import Filters
 from tallystick.queries.trail import TrailFilters
 
@@ -61,6 +62,12 @@ NO_COMMAND = {
 
 OTHER_WORDS = {
     "import_": "import file",
+    "models": "models list",
+    "use_model": "models use",
+    "drop_model": "models drop",
+    "fetch_model": "models fetch",
+    "pack_model": "models pack",
+    "verify_models": "models verify",
     "follow": "log",
     "diagnose": "doctor",
     "list_keys": "keys list",
@@ -91,6 +98,7 @@ NOT_OFFERED = {
     "store-conversation.place": "where the turn stands among the lines says it",
     "store-conversation.command_id": "thread and place make one",
     "sql.parameters": "a person writes the values into the statement",
+    "models use.seconds": "a person presses Ctrl-C: what is made is kept",
     "embed.seconds": "a person presses Ctrl-C: what is made is kept",
     "doctor.model": "a setting",
     "path": "-C",
@@ -223,6 +231,20 @@ def test_no_exception_is_left_over() -> None:
 # ---- documents
 
 
+def acts_of_models(act: Callable[..., Any], project: Path) -> None:
+    """The commands for models, on files that are no model; and vectors that no model has made."""
+    (project / "model").mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        (project / "model" / name).write_bytes(b"{}")
+    act("models", "pack", "./model", "model.zip")
+    act("models", "fetch", "model.zip")
+    for command in (["list"], ["verify"], ["use", "none"]):
+        act("models", *command)
+    with Memory.open(project / ".tallystick", model="none") as memory:
+        memory._opened.vectors().put("0" * 16, (bytes(16), bytes(16)), Made(b"vector", b"", "runtime"))
+    act("models", "drop", "0" * 16)
+
+
 def acts_of_keeping(act: Callable[..., Any], project: Path) -> None:
     """The commands that move, back up and mend a store."""
     subprocess.run(["git", "init", "-q", "repository"], check=True)
@@ -271,6 +293,7 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
         act(command, receipt, first)
     for command in ("log", "namespaces", "receipts", "status", "doctor", "verify", "replay", "embed"):
         act(command)
+    acts_of_models(act, project)
     acts_of_keeping(act, project)
     return done
 

@@ -246,3 +246,17 @@ def test_the_codes_of_tokens_are_found_by_number(installation: Installation) -> 
     assert cache.tokens([with_tokens]) == {with_tokens: b"other codes"}
     assert cache.tokens([]) == {}
     cache.close()
+
+
+def test_what_is_dropped_is_gone_and_its_numbers_with_it(installation: Installation) -> None:
+    """A space is thrown away whole, and nothing else; whoever still has its numbers finds no other vector by them."""
+    cache = VectorCache(installation)
+    kept = cache.put("kept", (STREAM, DOCUMENT), made(b"vector"))
+    dropped = {cache.put("old", (STREAM, n.to_bytes(16, "big")), Made(b"v", b"t", "runtime")) for n in range(5)}
+    assert cache.spaces() == {"kept": 1, "old": 5}
+    assert (cache.drop("old"), cache.drop("old"), cache.drop("none")) == (5, 0, 0)
+    assert (cache.spaces(), cache.keys("old"), cache.tokens([*dropped])) == ({"kept": 1}, set(), {})
+    assert cache.put("new", (STREAM, DOCUMENT), made(b"another")) not in dropped | {kept}
+    assert cache.vectors([kept, *dropped]) == {kept: b"vector"}
+    cache.check_pages()
+    cache.close()

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tallystick import Memory, Outcome
 from tallystick.errors import Refused
 from tallystick.events import entries, log, recorder
-from tallystick.projections import embedding
+from tallystick.projections.models import places
 from tallystick.projections.record import fold
 from tallystick.projections.tokens import query_tokens
 
@@ -384,10 +384,10 @@ def run(machine: type[Histories], examples: int, steps: int) -> None:
 @pytest.fixture
 def one_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Load the model once for all the times that a store is opened. Skips where it is not installed."""
-    embedder = embedding.resolve_embedder("auto")
+    embedder = places.resolve_embedder("auto")
     if embedder is None:
         pytest.skip("recall by meaning is not checked: tallystick[offline-models] is not installed")
-    monkeypatch.setattr(embedding, "resolve_embedder", lambda _model: embedder)
+    monkeypatch.setattr(places, "resolve_embedder", lambda _model: embedder)
 
 
 @pytest.mark.parametrize("page", [log.PAGE, 3])

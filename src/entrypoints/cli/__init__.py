@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..output import open_closed_streams
-from . import bringing, changing, keeping, keys, making, proving, reading, writing
+from . import bringing, changing, keeping, keys, making, models, proving, reading, writing
 from .verb import At
 
 app = typer.Typer(
@@ -52,5 +52,5 @@ def root(
     context.obj = at
 
 
-for room in (making, writing, changing, reading, proving, keeping, keys, bringing):
+for room in (making, writing, changing, reading, proving, keeping, keys, models, bringing):
     room.join(app)

@@ -38,6 +38,9 @@ def recall(  # noqa: PLR0913  each is an option
         list[str] | None,
         typer.Option(metavar="STAGE", help="Leave a stage of the ranking out; see `why`.", show_default=False),
     ] = None,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Have the first 20 read together with QUERY, and judged; takes longer.")
+    ] = False,
     model: Model = None,
 ) -> None:
     """Find the memories that answer a question.
@@ -46,7 +49,7 @@ def recall(  # noqa: PLR0913  each is an option
     """
     with request.memory(model=model) as memory:
         make_vectors(memory, request.bar.show, seconds=EMBEDDING_SECONDS)
-        found = memory.recall(query, limit=limit, without=without or (), **filters)
+        found = memory.recall(query, limit=limit, without=without or (), rerank=rerank, **filters)
         rendered = None if tokens is None else found.context(tokens)
     if rendered is None:
         request.answer(found, documents.recalled, tables.recalled)

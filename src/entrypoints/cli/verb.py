@@ -48,7 +48,9 @@ Namespace = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="`auto`, `none`, or the folder of an ONNX model.", show_default=False),
+    typer.Option(
+        metavar="MODEL", help="`auto`, `none`, a name from `models list`, or a model's folder.", show_default=False
+    ),
 ]
 
 _KEYWORD, _EITHER = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -97,6 +97,7 @@ CHECKS = (
     Check("vectors.damaged", "wrong", views.vectors_damaged),
     Check("vectors.missing", "warning", views.vectors_missing),
     Check("vectors.models", "warning", views.vectors_of_many_models),
+    Check("model.next", "warning", views.model_next),
     Check("model.missing", "wrong", views.model_missing),
     Check("model.none", "warning", views.no_model),
     Check("namespaces.alike", "warning", names.alike),

@@ -16,6 +16,7 @@ from ...events.key_places import KeySource, default_directory, find_keys, place_
 from ...events.keys import KeyPlace, Keys
 from ...events.mapper import LoggedEvent
 from ...events.mark import Marked
+from ...projections.models.choice import Chosen
 from ...projections.vector_cache import seen_vectors
 from ...projections.views import Views, ViewsInForce
 
@@ -104,6 +105,11 @@ class Patient:
     def vectors(self) -> Datastore | None:
         """The vectors; None where there are none."""
         return self.part("vectors", self._open_vectors)
+
+    @property
+    def chosen(self) -> Chosen:
+        """The model that it would be opened with."""
+        return self.part("chosen", lambda: Chosen(self.path, self.asked.model))
 
     def part(self, name: str, make: Callable[[], Part]) -> Part:
         """A part of the store, made when it is first asked for; what that raised is raised each time."""

@@ -16,14 +16,15 @@ from ...events.lease import FILE as LEASE
 from ...events.lease import Host, holder, refuse_network
 from ...events.mark import Mark
 from ...events.replacing import KEPT, remains
+from ...projections.models.choice import FILE as SETTINGS
 from ...projections.vector_cache import FILE as VECTORS
 from .patient import Patient, Sign
 
 ROOM_BYTES = 16 << 20
 """How much room there should be on the disk beside a second copy of the store's files."""
 
-_UNFINISHED = (".restoring-*", ".recovering-*")
-_FILES = (FILE, f"{FILE}-*", "views-*", f"{VECTORS}*", LEASE)
+_UNFINISHED = (".restoring-*", ".recovering-*", f".{SETTINGS}-*")
+_FILES = (FILE, f"{FILE}-*", "views-*", f"{VECTORS}*", LEASE, SETTINGS)
 _OURS = (*_FILES, f"{KEPT}*", *_UNFINISHED, PROJECT_FILE)
 _SHOWN = 3
 _OTHERS = 0o077

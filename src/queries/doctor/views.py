@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from ...errors import ViewsDamaged
-from ...projections.embedding import FILES, RUNTIME, folder_of, name_of
+from ...projections.models.known import FILES, MODULES
+from ...projections.models.places import find, is_of_torch, missing_packages, name_of
 from ...projections.vector import wanted
 from ...projections.vector_cache import FILE as VECTORS
-from ...projections.vector_cache import kept
+from ...projections.vector_cache import kept, spaces_of
 from ...projections.views import GROUPS, ViewsInForce, check_pages, in_force
 from .patient import Patient, Sign
 
@@ -72,7 +73,7 @@ def vectors_damaged(patient: Patient) -> Iterator[Sign]:
     try:
         vectors = patient.vectors
         if vectors is not None:
-            kept(vectors)
+            kept(vectors, None)
             if vectors.file.path.stat().st_size <= MOST_CHECKED_BYTES:
                 check_pages(vectors)
     except ViewsDamaged as damage:
@@ -81,10 +82,10 @@ def vectors_damaged(patient: Patient) -> Iterator[Sign]:
 
 def vectors_missing(patient: Patient) -> Iterator[Sign]:
     """More memories without a vector than the next recalls make by the way."""
-    if name_of(patient.asked.model) == "none" or patient.views is None:
+    if name_of(patient.chosen.name) == "none" or patient.views is None:
         return
     with patient.views.reading() as cursor:
-        there = set() if patient.vectors is None else kept(patient.vectors)[0]
+        there = set() if patient.vectors is None else kept(patient.vectors, patient.chosen.space)
         without = len(wanted(cursor) - there)
     if without > MOST_WITHOUT:
         yield Sign(
@@ -93,39 +94,52 @@ def vectors_missing(patient: Patient) -> Iterator[Sign]:
         )
 
 
-def vectors_of_many_models(patient: Patient) -> Iterator[Sign]:
-    """Vectors of more than one model: of those of the others nothing is found."""
-    if patient.vectors is None:
-        return
-    spaces = kept(patient.vectors)[1]
-    if spaces > 1:
-        path = shlex.quote(str(patient.path / VECTORS))
+def model_next(patient: Patient) -> Iterator[Sign]:
+    """A change of the model that has begun, and has not ended."""
+    following = patient.chosen.choice.next_model
+    if following:
         yield Sign(
-            f"{patient.path / VECTORS} holds vectors of {spaces} models, and one is in use.",
-            f"While nobody has the store open, run `rm {path}`, then {patient.run('embed')}.",
+            f"The vectors of the model {following} are not all made yet: {name_of(patient.chosen.name)} is in force.",
+            f"Run {patient.run('embed')}, unless that is being done.",
+        )
+
+
+def vectors_of_many_models(patient: Patient) -> Iterator[Sign]:
+    """Vectors of a model that is not in force, and not about to be."""
+    if patient.vectors is None or patient.chosen.choice.next_model:
+        return
+    spaces = spaces_of(patient.vectors)
+    others = [patient.run(f"models drop {space}") for space in spaces if space not in patient.chosen.spaces]
+    if len(spaces) > 1 and others:
+        yield Sign(
+            f"{patient.path / VECTORS} holds vectors of {len(spaces)} models, and one is in use.",
+            f"If the others are not wanted any more, run {' and '.join(others)}.",
         )
 
 
 def model_missing(patient: Patient) -> Iterator[Sign]:
     """A model that was asked for, and can't be loaded."""
-    model = patient.asked.model
+    model = patient.chosen.name
     if model in ("auto", "none"):
         return
-    folder = folder_of(model)
-    absent = [name for name in FILES if not (folder / name).is_file()]
-    packages = [name for name in RUNTIME if importlib.util.find_spec(name) is None]
+    place = find(model)
+    folder = Path(model).expanduser() if place is None else place.folder
+    needed = (MODULES,) if is_of_torch(folder) else FILES
+    absent = [name for name in needed if not (folder / name).is_file()]
+    packages = missing_packages(folder)
     if absent:
         yield Sign(
             f"The model {folder} has no {' and no '.join(absent)}, and every recall fails.",
-            "Name a folder that has them with `TALLYSTICK_MODEL`; or set it to `auto` or to `none`.",
+            "Name another one with `TALLYSTICK_MODEL`, or `tallystick models use`; or `auto`, or `none`.",
         )
     elif packages:
-        yield Sign(f"The model {folder} needs {' and '.join(packages)}.", "Run `pip install 'tallystick[onnx]'`.")
+        extra = "sentence-transformers" if is_of_torch(folder) else "onnx"
+        yield Sign(f"The model {folder} needs {' and '.join(packages)}.", f"Run `pip install 'tallystick[{extra}]'`.")
 
 
 def no_model(patient: Patient) -> Iterator[Sign]:
     """No model, though none was declined: recall goes by words alone."""
-    if patient.asked.model == "auto" and name_of("auto") == "none":
+    if patient.chosen.name == "auto" and name_of("auto") == "none":
         yield Sign(
             "There is no embedding model: recall goes by words alone.",
             "Run `pip install 'tallystick[all]'`; or say that none is wanted: `TALLYSTICK_MODEL=none`.",

@@ -1,0 +1,49 @@
+"""How an ONNX model is loaded."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from ...errors import ModelMissing
+from .known import MOST_TOKENS, REPAIR
+
+
+def load(folder: Path, model: bytes, tokenizer: bytes) -> tuple[Any, Any, str]:
+    """An onnxruntime session, a tokenizer, and a line on what they run on."""
+    try:
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read at import: without it, importing opens connections
+        import onnxruntime  # noqa: PLC0415  optional, and heavy
+        import tokenizers  # noqa: PLC0415  optional
+        from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415  optional
+    except ImportError as error:
+        raise ModelMissing(f"The model in {folder} needs {error.name}: install tallystick[onnx].") from error
+    unusable = (state.Fail, state.InvalidGraph, state.InvalidProtobuf, state.NotImplemented)
+    try:
+        words = tokenizers.Tokenizer.from_buffer(tokenizer)
+        session = _session(onnxruntime, model)
+    except (ValueError, *unusable) as error:
+        raise ModelMissing(f"The model in {folder} can't be loaded: {error}. {REPAIR}") from error
+    words.no_padding()
+    words.enable_truncation(MOST_TOKENS)
+    return session, words, f"onnxruntime {onnxruntime.__version__}, {instruction_set()}"
+
+
+def _session(onnxruntime: Any, model: bytes) -> Any:
+    """A session that is quiet and keeps to the thread that calls it."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def instruction_set() -> str:
+    """Architecture and vector extensions of this processor, as numpy finds them."""
+    import numpy  # noqa: PLC0415  0.1 s that a start without a model need not pay
+
+    extensions = (numpy.show_config(mode="dicts") or {}).get("SIMD Extensions", {})
+    return " ".join([platform.machine(), *extensions.get("baseline", []), *extensions.get("found", [])])
