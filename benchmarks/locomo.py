@@ -133,6 +133,29 @@ def _look(
     return found(question.category, [turns[hit.id] for hit in hits], question.evidence)
 
 
+def together(conversations: Sequence[Conversation]) -> list[Conversation]:
+    """The conversations as one: every thread, turn and question in one namespace, and none confused with another."""
+    return [
+        Conversation(
+            "together",
+            tuple(
+                Session(
+                    f"{one.name} {session.name}",
+                    session.at,
+                    tuple((f"{one.name} {turn}", speaker, text) for turn, speaker, text in session.turns),
+                )
+                for one in conversations
+                for session in one.sessions
+            ),
+            tuple(
+                each._replace(evidence=frozenset(f"{one.name} {turn}" for turn in each.evidence))
+                for one in conversations
+                for each in one.questions
+            ),
+        )
+    ]
+
+
 def measure(
     conversations: Sequence[Conversation], folder: Path, model: str, without: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -222,9 +245,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     takes.add_argument("--model", default="auto", help="auto, none, or the folder of an ONNX model")
     takes.add_argument("--without", nargs="*", default=(), metavar="STAGE", help="leave stages of the ranking out")
     takes.add_argument("--ablations", action="store_true", help="leave out each stage in turn: one table of all")
+    takes.add_argument("--together", action="store_true", help="all conversations in one namespace")
     takes.add_argument("--conversations", type=_span, metavar="FIRST-LAST", help="some only: 0-4")
     options = takes.parse_args(given)
     conversations = load(options.data)[slice(*(options.conversations or (None,)))]
+    if options.together:
+        conversations = together(conversations)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         if options.ablations:
             report = ablate(conversations, Path(folder), options.model)

@@ -2,15 +2,13 @@
 
 Stores of made-up turns: threads of twenty, two authors each, words as often as in language. Their vectors and tokens
 are drawn at random around common directions and put where the model would put them; the model itself never runs, and
-no question's vector is counted. Processor time; beside each stage what does the same in the same run.
+no question's vector is counted. Processor time, of one thread; beside each stage what does the same in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import random
 import resource
 import statistics
@@ -18,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,6 +26,7 @@ import numpy
 from rank_bm25 import BM25Okapi
 from sqlcipher3 import dbapi2
 
+from benchmarks.running import parser, say, tell
 from benchmarks.workload import VOCABULARY
 from tallystick import Memory
 from tallystick.projections import lexical
@@ -289,33 +288,38 @@ def _oracles(vectors: Any, asked: Sequence[Any], questions: Sequence[str], texts
     yield timed("lexical: FTS5, own words alone", size, matched, questions)
 
 
-def main() -> None:
+def table(report: Mapping[str, Any]) -> str:
+    """The report for people."""
+    lines = [f"{'':48} {'memories':>9} {'median':>10} {'95 %':>10}   ms of processor time"]
+    for each in report["figures"]:
+        lines.append(f"{each['what']:48} {each['memories']:>9,} {each['median_ms']:>10.3f} {each['p95_ms']:>10.3f}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure at each size and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N", help="memories in the namespace")
-    parser.add_argument("--no-oracles", action="store_true", help="leave out what others do of the same")
-    parser.add_argument("--once", choices=KINDS, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help="where to put the stores (default: the temporary directory)")
-    arguments = parser.parse_args()
-    if arguments.once:
-        with opened(arguments.folder, arguments.sizes[0]) as memory, asking(memory, arguments.once):
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if (
+        "OPENBLAS_NUM_THREADS" not in os.environ
+    ):  # read when numpy is loaded; waiting threads would count
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.recall_speed", *given])
+    takes = parser("benchmarks.recall_speed", __doc__)
+    takes.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N", help="memories in the namespace")
+    takes.add_argument("--no-oracles", action="store_true", help="leave out what others do of the same")
+    takes.add_argument("--once", choices=KINDS, help=argparse.SUPPRESS)
+    options = takes.parse_args(given)
+    if options.once:
+        with opened(options.folder, options.sizes[0]) as memory, asking(memory, options.once):
             memory.recall(Words().question())
         return
     figures = []
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        for size in arguments.sizes:
-            for each in measure(Path(folder), size, oracles=not arguments.no_oracles):
-                figures.append(each)
-                if not arguments.json:
-                    print(
-                        f"{each.what:48} {each.memories:>9,} {each.median_ms:>10.3f} {each.p95_ms:>10.3f} ms",
-                        flush=True,
-                    )
-    if arguments.json:
-        machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        command = " ".join(["python -m benchmarks.recall_speed", *sys.argv[1:]])
-        print(json.dumps({"machine": machine, "command": command, "figures": [each._asdict() for each in figures]}))
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for size in options.sizes:
+            for each in measure(Path(folder), size, oracles=not options.no_oracles):
+                tell(f"{each.memories:,}: {each.what} {each.median_ms} ms")
+                figures.append(each._asdict())
+    say({"figures": figures}, "benchmarks.recall_speed", given, table)
 
 
 if __name__ == "__main__":
