@@ -299,9 +299,7 @@ def table(report: Mapping[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure at each size and print."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if (
-        "OPENBLAS_NUM_THREADS" not in os.environ
-    ):  # read when numpy is loaded; waiting threads would count
+    if "OPENBLAS_NUM_THREADS" not in os.environ:  # read when numpy is loaded; waiting threads would count
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.recall_speed", *given])
     takes = parser("benchmarks.recall_speed", __doc__)

@@ -29,12 +29,13 @@ def paragraphs() -> list[str]:
     """The paragraphs of the standard library's docstrings, shuffled, each once."""
     library = Path(sysconfig.get_paths()["stdlib"])
     files = [file for file in sorted(library.rglob("*.py")) if not {"test", "tests", "site-packages"} & {*file.parts}]
-    found = sorted({paragraph for file in files for paragraph in _documented(file)})
+    found = sorted({paragraph for file in files for paragraph in documented(file)})
     random.Random(1).shuffle(found)
     return found
 
 
-def _documented(file: Path) -> Iterator[str]:
+def documented(file: Path) -> Iterator[str]:
+    """The paragraphs of the docstrings of a file."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
