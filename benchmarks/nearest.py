@@ -1,8 +1,8 @@
 """How many of the nearest vectors are found, and at what cost: `python -m benchmarks.nearest [--json] [--texts N]`.
 
 The texts are paragraphs of the documentation of this Python's standard library and of the packages installed in it;
-every hundredth is asked for by its first ten words and is not among them. The model embeds each. Recall@k: how many of the
-first k of an exact scan in float32 are among the first k. Processor time of one thread: the least of three runs each,
+every hundredth is asked for by its first ten words and is not among them. The model embeds each. Recall@k: how many of
+the first k of an exact scan in float32 are among the first k. Processor time of one thread: the least of three runs,
 and the median over the questions. 100,000 texts take ten minutes.
 """
 
