@@ -18,6 +18,7 @@ from tallystick.projections.models import places
 from tallystick.queries import stages
 
 from .projections.test_vector_search import PATIENCE, WordEmbedder
+from .queries.test_rerank import Judge
 
 LONG_AGO, BETWEEN, LATE = "2020-01-01T00:00:00Z", "2021-06-01T00:00:00Z", "2022-01-01T00:00:00Z"
 
@@ -176,6 +177,26 @@ def test_another_model_and_what_was_used(memory: Memory, embedder: WordEmbedder,
     assert now is not None
     assert (before.hit, now.hit) == (1.0, 1.0)
     assert (before.mrr, now.mrr) == tuple(1 / rank for rank in each.first_used)
+
+
+def test_a_reranked_recall_is_asked_with_the_reranker(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was, unless that stage is left out; the model is loaded once for all."""
+    loaded: list[Judge] = []
+
+    def load() -> Judge:
+        loaded.append(Judge("7"))
+        return loaded[-1]
+
+    monkeypatch.setattr(places, "resolve_reranker", load)
+    for n in range(9):
+        memory.store(f"Note {n} about the office")
+    plain = memory.recall("note about the office")
+    memory.recall("note about the office", rerank=True)
+    found = memory.evaluate().recalls
+    assert ([each.change for each in found], len(loaded)) == (["same", "same"], 1)
+    assert found[0].pipelines[1] != found[1].pipelines[1]
+    without = memory.evaluate(without=["rerank"]).recalls[0]
+    assert (without.change, without.now) == ("reordered", tuple(hit.id for hit in plain))
 
 
 def test_without_a_stage(memory: Memory) -> None:
