@@ -24,6 +24,7 @@ if typing.TYPE_CHECKING:
     from .queries.answer import Hit
     from .queries.blame import Blame
     from .queries.doctor import Diagnosis, Finding
+    from .queries.evaluate import Compared, Evaluation
     from .queries.key_list import KeyList, KeyRow
     from .queries.models import Model
     from .queries.namespaces import Namespace
@@ -39,8 +40,10 @@ __all__ = [
     "Because",
     "Blame",
     "Checked",
+    "Compared",
     "Context",
     "Diagnosis",
+    "Evaluation",
     "Finding",
     "Hit",
     "KeyBackup",
@@ -76,8 +79,10 @@ _ROOMS = {
     "Because": "queries.why",
     "Blame": "queries.blame",
     "Checked": "projections.models.manifest",
+    "Compared": "queries.evaluate",
     "Context": "answers",
     "Diagnosis": "queries.doctor",
+    "Evaluation": "queries.evaluate",
     "Finding": "queries.doctor",
     "Hit": "queries.answer",
     "KeyBackup": "commands.back_up_keys",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,8 +90,11 @@ class Listing:
         return len(self.records)
 
 
-def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
-    """The event of a recall: what was asked, and each hit with the scores of the stages that said something."""
+def recalled(session: Session, asked: Question, answer: Answer, said: Mapping[str, int]) -> Recalled:
+    """The event of a recall: what was asked, and each hit with the scores of the stages that said something.
+
+    `said` is how a past was asked for, by name.
+    """
     stages = [stage for stage in STAGES if any(hit.scores[stage] for hit in answer.hits)]
     scores = [packed([*(hit.scores[stage] for stage in stages), hit.relevance]) for hit in answer.hits]
     ranking: dict[str, Any] = {"without": sorted(asked.without)} if asked.without else {}
@@ -101,7 +104,7 @@ def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
         Recalled,
         query=asked.text,
         namespaces=called(asked),
-        filters=asked.filters.recorded() | ranking,
+        filters=asked.filters.recorded() | ranking | {**said},
         limit=asked.limit,
         memories=tuple(hit.record.stream for hit in answer.hits),
         heads=tuple(hit.record.revision for hit in answer.hits),
@@ -114,14 +117,14 @@ def recalled(session: Session, asked: Question, answer: Answer) -> Recalled:
     )
 
 
-def searched(session: Session, sought: Sought, found: Found) -> Recalled:
-    """The event of a page of a search: its filters and order, and each memory on it."""
+def searched(session: Session, sought: Sought, found: Found, said: Mapping[str, int]) -> Recalled:
+    """The event of a page of a search: its filters and order, and each memory on it. `said` as of a recall."""
     return session.event(
         Recalled,
         verb="search",
         query="",
         namespaces=called(sought),
-        filters=sought.filters.recorded() | {"sort": sought.sort},
+        filters=sought.filters.recorded() | {"sort": sought.sort, **said},
         limit=sought.limit,
         memories=tuple(record.stream for record in found.records),
         heads=tuple(record.revision for record in found.records),

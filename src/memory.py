@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -36,6 +38,7 @@ from .commands.snapshot import take
 from .commands.store import Known, store, store_rows
 from .config import Settings, load_settings, user
 from .errors import LogDamaged, NotFound, Refused, StoreExists
+from .evaluation import Setting, evaluate
 from .events.claims import PLACES, composed
 from .events.installation import FILE, Installation
 from .events.key_places import KeySource
@@ -43,6 +46,7 @@ from .events.mapper import LoggedEvent
 from .events.replacing import remains
 from .events.snapshot import Snapshot, rotate, snapshots_in
 from .opened import OpenStore, to_read
+from .past import Pasts, Then
 from .projections.audit import AuditRow, after, ends, newest
 from .projections.condition import Condition
 from .projections.models.choice import Switch
@@ -56,6 +60,7 @@ from .queries.answer import Question
 from .queries.blame import Blame, blame
 from .queries.context import LEAST_TOKENS, fresh_mark, render, tokens_of
 from .queries.doctor import Diagnosis
+from .queries.evaluate import Evaluation
 from .queries.export import export, lives, write
 from .queries.filters import Filters
 from .queries.key_list import KeyList, list_keys
@@ -89,6 +94,7 @@ class Memory:
         self._opened = opened
         self._echoes = Echoes()
         self._known = Known(self._echoes, opened.pinned, opened.resolve)
+        self._pasts = Pasts(opened)
 
     # ---- opening and closing
 
@@ -400,7 +406,7 @@ class Memory:
 
     # ---- what can be asked
 
-    def recall(  # noqa: PLR0913  what is asked, where, and how it is ranked
+    def recall(  # noqa: PLR0913  what is asked, where and when, and how it is ranked
         self,
         question: str,
         *,
@@ -409,6 +415,8 @@ class Memory:
         under: str | None = None,
         without: Collection[str] = (),
         rerank: bool = False,
+        at_position: int | None = None,
+        known_at: datetime | str | None = None,
         **filters: Any,
     ) -> Recall:
         """The memories that answer a question best, at most `limit`, and a receipt for what was answered.
@@ -417,30 +425,34 @@ class Memory:
         of the ranking to leave out: `dates`, `author` and others, as in a hit's `scores`. With `rerank` a model reads
         the first 20 together with the question, which adds to their scores and takes about a fifth of a second.
 
-        Filters are `where`, `tags`, `kinds`, `actors`, `sources`, `subject`, `since`, `until`, `min_importance` and
-        `status` (`current`, `expired`): what they leave out is left out before the best are picked. Each text is read
-        from the signed log and verified.
+        Filters are `where`, `tags`, `kinds`, `actors`, `sources`, `subject`, `since`, `until`, `as_of` (it was valid
+        then), `min_importance` and `status` (`current`, `expired`): what they leave out is left out before the best
+        are picked. Each text is read from the signed log and verified.
+
+        `at_position` answers as the store stood when the memory log ended with that position, `known_at` as it stood
+        at that time: see `at`, which this folds and keeps for the next questions of the same position.
 
         Raises Refused for filters that can't be asked, ModelMissing where `rerank` is asked for and its model is not
         here, Unavailable where the recall can't be put on record.
         """
-        with self._opened.in_use():
-            scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
+        with self._standing(at_position, known_at) as (opened, then):
+            scope, taken = opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
             asked = Question(
-                _question(question), scope.stored, _limit(limit), self._opened.now(), taken, scope.aliases,
-                frozenset(map(str, without)), rerank,
+                _question(question), scope.stored, _limit(limit), then.now if then else opened.now(), taken,
+                scope.aliases, frozenset(map(str, without)), rerank,
             )  # fmt: skip
             from .queries.recall import recall  # noqa: PLC0415  numpy
 
-            log, views = self._opened.log, self._opened.recalling()
-            judge = self._opened.judge() if rerank else None
-            answer = recall(log, views, self._opened.searching(), asked, judge)
-            self._echoes.remember(hit.record for hit in answer.hits)
-            receipt = _id(self._opened.access.recalled(recalled(self._opened.session, asked, answer)))
+            judge = opened.judge() if rerank else None
+            answer = recall(opened.log, opened.recalling(), opened.searching(), asked, judge)
+            if then is None:
+                self._echoes.remember(hit.record for hit in answer.hits)
+            event = recalled(self._opened.session, asked, answer, then.said if then else opened.said)
+            receipt = _id(opened.access.recalled(event))
             degraded = answer.degraded + (self._opened.degraded() if receipt is None else ())
-            return Recall(answer.hits, receipt, degraded, partial(self._context, called(asked)))
+            return Recall(answer.hits, receipt, degraded, partial(self._context, called(asked), then))
 
-    def search(
+    def search(  # noqa: PLR0913  as above
         self,
         *,
         sort: str = "-recorded_at",
@@ -448,6 +460,8 @@ class Memory:
         after: str | None = None,
         namespaces: Sequence[str] | None = None,
         under: str | None = None,
+        at_position: int | None = None,
+        known_at: datetime | str | None = None,
         **filters: Any,
     ) -> Listing:
         """The memories that fulfil filters, those of `recall` and any `status`, at most `limit` on a page.
@@ -455,15 +469,18 @@ class Memory:
         `sort` is one of recorded_at, occurred_at, revised_at, expires_at, importance, confidence, reinforced and
         place, with a - before it to begin at the greatest; what has no value comes last. `after` is the cursor of
         the page before. However many others write in between, all pages together list each memory once that was
-        there when the first was read, and still is as it was. Raises Refused for what can't be asked.
+        there when the first was read, and still is as it was. `at_position` and `known_at` as in `recall`. Raises
+        Refused for what can't be asked.
         """
-        with self._opened.in_use():
-            scope, taken = self._opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
-            asked = [namespaces and list(namespaces), under]
-            sought = Sought(scope.stored, asked, taken, sort, _limit(limit), after, self._opened.now(), scope.aliases)
-            found = search(self._opened.log, self._opened.recalling(), sought)
-            self._echoes.remember(found.records)
-            receipt = _id(self._opened.access.recalled(searched(self._opened.session, sought, found)))
+        with self._standing(at_position, known_at) as (opened, then):
+            scope, taken = opened.scope_of(namespaces, under, self.namespace), Filters.of(filters)
+            now, said = (then.now, then.said) if then else (opened.now(), opened.said)
+            asked = [namespaces and list(namespaces), under, dict(said)]
+            sought = Sought(scope.stored, asked, taken, sort, _limit(limit), after, now, scope.aliases)
+            found = search(opened.log, opened.recalling(), sought)
+            if then is None:
+                self._echoes.remember(found.records)
+            receipt = _id(opened.access.recalled(searched(self._opened.session, sought, found, said)))
             return Listing(found.records, found.total, found.cursor, receipt)
 
     def get(self, memory: str) -> Record:
@@ -605,6 +622,21 @@ class Memory:
             found, tip = select(views, _question(statement), parameters), self._opened.log.tip
             self._opened.access.recalled(selected(self._opened.session, _question(statement), tip))
             return found
+
+    def evaluate(
+        self, *, model: str | None = None, without: Collection[str] = (), limit: int = 100, progress: Progress = quiet
+    ) -> Evaluation:
+        """Ask the newest recalls that are on record again, under another model or without some stages.
+
+        Each is asked as the store stood then, by its question and filters; with neither `model` nor `without` it is
+        replayed as it was. Tells for each what changed, and how well memories are found that `used` named. Vectors
+        that are missing are made and kept. Nothing is changed; it is on record as reads of those recalls. `progress`
+        is told what is being done, how much of it, and of how much. Raises Refused for a stage that is none and a
+        model that makes no vectors, ModelMissing for one that is not here.
+        """
+        with self._opened.in_use():
+            setting = Setting(model, frozenset(map(str, without)))
+            return evaluate(self._opened, setting, _limit(limit), progress)
 
     def verify(self, *, depth: Depth = "full", views: bool = False, progress: Progress = quiet) -> Report:
         """Check every entry, root, hash, signature, commitment, data key and claim; with `views` a rebuild too.
@@ -759,18 +791,29 @@ class Memory:
         check_namespace(new)
         return self._write(lambda session: rename(session, old, new, self._opened.members, merge=merge))
 
-    def _context(self, namespaces: Sequence[str], recall: Recall, max_tokens: int) -> Context:
+    @contextmanager
+    def _standing(
+        self, at_position: int | None, known_at: datetime | str | None
+    ) -> Iterator[tuple[OpenStore, Then | None]]:
+        """The store that a question is asked of, in use, and which past that is; None for the present."""
+        with self._opened.in_use():
+            then = self._pasts.then(at_position, known_at)
+            with self._pasts.at(then) as opened:
+                yield opened, then
+
+    def _context(self, namespaces: Sequence[str], then: Then | None, recall: Recall, max_tokens: int) -> Context:
         if type(max_tokens) is not int or max_tokens < LEAST_TOKENS:
             raise Refused(f"max_tokens is {max_tokens!r}. Give at least {LEAST_TOKENS}.")
-        with self._opened.in_use():
-            pinned = [record for name in namespaces for record in self._opened.pinned(name)]
+        with self._opened.in_use(), self._pasts.at(then) as opened:
+            pinned = [record for name in namespaces for record in opened.pinned(name)]
             found = [hit.record for hit in recall.hits]
             rendering = render(pinned, found, fresh_mark([*pinned, *found]), max_tokens)
             receipt = None
             if recall.receipt is not None:
                 streams = [record.stream for record in rendering.memories]
-                receipt = self._opened.access.rendered(_receipt(recall.receipt), streams, max_tokens, rendering.text)
-            self._echoes.remember(rendering.memories)
+                receipt = opened.access.rendered(_receipt(recall.receipt), streams, max_tokens, rendering.text)
+            if then is None:
+                self._echoes.remember(rendering.memories)
             return Context(rendering.text, tokens_of(rendering.text), rendering.left_out, _id(receipt))
 
     def _events(self, after: int, last: int) -> Iterator[LoggedEvent]:

@@ -35,6 +35,7 @@ from .queries.models import Held
 from .queries.verify import compare_views
 
 if TYPE_CHECKING:
+    from .projections.embedding import Embedder
     from .projections.reranking import Reranker
     from .projections.vector_search import VectorSearch
 
@@ -57,9 +58,11 @@ class OpenStore:
         self.temporary: Path | None = None
         self.present: OpenStore | None = None
         self._then: int | None = None
+        self.said: Mapping[str, int] = {}
         self._pasts: list[OpenStore] = []
         self.chosen = Chosen(installation.path, model)
         self._loaded = ""
+        self._embedder: tuple[str, Embedder | None] = ("", None)
         self._search: VectorSearch | None = None
         self._cache: VectorCache | None = None
         self._judge: Reranker | None = None
@@ -112,16 +115,24 @@ class OpenStore:
         said = ("opened to be read: this recall is not on record",)
         return said if until is None else (*said, f"answers as of position {until - 1}: what came after is not known")
 
-    def at(self, position: int) -> OpenStore:
+    def at(self, position: int, model: str | None = None) -> OpenStore:
         """The store as it was at a position of the memory log, to be read; what is read there is on record here.
 
         Its views are folded up to there, in a folder of their own. Closed with this store at the latest.
         """
-        past = to_read(self.installation.at(position), self.session.actor, self.chosen.given)
+        past = to_read(self.installation.at(position), self.session.actor, model or self.chosen.given)
         past.present, past.access = self, self.access.of(past.log)
-        past._then = self.log.event_at(position).event.recorded_at
+        past._is_at(position)
         self._pasts = [*(each for each in self._pasts if not each._closed), past]
         return past
+
+    def go_on_to(self, position: int) -> None:
+        """Let this past end with a later position: what lies between is verified, and folded when it is asked."""
+        self.installation.go_on_to(position)
+        self._is_at(position)
+
+    def _is_at(self, position: int) -> None:
+        self._then, self.said = self.log.event_at(position).event.recorded_at, {"at_position": position}
 
     def now(self) -> int:
         """The wall clock (microseconds), or what it showed when the last event of a past was appended."""
@@ -203,18 +214,30 @@ class OpenStore:
         with self._loading:
             self._forget_other_model()
             if self._search is None and not self._model_missing:
-                from .projections.models.places import resolve_embedder  # noqa: PLC0415  numpy and the model
                 from .projections.vector_search import VectorSearch  # noqa: PLC0415  numpy
 
-                embedder = resolve_embedder(self._loaded)
+                embedder = self.embedder(self._loaded)
                 if embedder is None:
                     self._model_missing = True
                     return None
                 self._search = VectorSearch(self.vectors(), embedder, self.log)
             return self._search
 
+    def embedder(self, name: str) -> Embedder | None:
+        """A model, loaded when it is first asked for, once for this store and its pasts. None where that is none."""
+        if self.present is not None and self.present.chosen.name == name:
+            return self.present.embedder(name)
+        with self._loading:
+            if self._embedder[0] != name:
+                from .projections.models.places import resolve_embedder  # noqa: PLC0415  numpy and the model
+
+                self._embedder = name, resolve_embedder(name)
+            return self._embedder[1]
+
     def judge(self) -> Reranker:
-        """The reranker, loaded when it is first asked for. Raises ModelMissing."""
+        """The reranker, loaded when it is first asked for, by the present for its pasts. Raises ModelMissing."""
+        if self.present is not None:
+            return self.present.judge()
         with self._loading:
             if self._judge is None:
                 from .projections.models.places import resolve_reranker  # noqa: PLC0415  the model

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..projections.record import Record
     from ..queries.blame import Blame
     from ..queries.doctor import Diagnosis
+    from ..queries.evaluate import Evaluation
     from ..queries.key_list import KeyList
     from ..queries.models import Model
     from ..queries.namespaces import Namespace
@@ -255,6 +256,38 @@ def selected(found: Rows) -> dict[str, Any]:
 def receipts(found: Sequence[Receipt]) -> dict[str, Any]:
     """What was read."""
     return {"receipts": [{**each._asdict(), "at": instant(each.at)} for each in found]}
+
+
+def evaluated(found: Evaluation) -> dict[str, Any]:
+    """What became of recalls that were asked again."""
+    counts = {change.replace(" ", "_"): count for change, count in found.counts.items()}
+    used = None
+    if found.used_before is not None and found.used_now is not None:
+        before, now = found.used_before._asdict(), found.used_now._asdict()
+        used = {"recalls": len(found.labelled), "before": before, "now": now}
+    recalls = [
+        {
+            **each._asdict(),
+            "change": each.change.replace(" ", "_"),
+            "gained": list(each.gained),
+            "lost": list(each.lost),
+            "overlap": each.overlap,
+        }
+        for each in found.recalls
+    ]
+    return {
+        "model": found.model,
+        "without": list(found.without),
+        **counts,
+        "overlap": found.overlap,
+        "used": used,
+        "recalls": [{**each, **_before_and_now(each)} for each in recalls],
+    }
+
+
+def _before_and_now(each: dict[str, Any]) -> dict[str, Any]:
+    """What is told of both answers, each named for what it is."""
+    return {name: dict(zip(("before", "now"), each[name], strict=True)) for name in ("pipelines", "degraded")}
 
 
 def status(found: Status) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..visible import one_line
 from .output import Column, Screen, instant, minute, short
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..projections.record import Record
     from ..queries.blame import Blame
     from ..queries.doctor import Diagnosis
+    from ..queries.evaluate import Compared, Evaluation
     from ..queries.key_list import KeyList
     from ..queries.models import Model
     from ..queries.namespaces import Namespace
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 DIGEST_DIGITS = 16
 ROWS_SHOWN = 20
+_TIMES_ASKED = {"since", "until", "as_of", "known_at"}
 _SHOWN_ELSEWHERE = {"recorded_at", "actor", "via", "nonce", "parents", "command_id"}
 NO_MODEL = "there is no embedding model, so recall goes by words; `pip install 'tallystick[all]'` brings one"
 
@@ -119,12 +121,15 @@ def recalled(screen: Screen, recall: Recall) -> None:
     """The hits, best first; then the receipt, and what was missing."""
     if recall.hits:
         told = any(hit.relevance is not None for hit in recall)
+        older = any(hit.record.status == "superseded" for hit in recall)
         rows = [
-            (str(rank), *([_share(hit.relevance)] if told else []), short(hit.id), _when(hit.record), hit.text)
+            (str(rank), *([_share(hit.relevance)] if told else []), short(hit.id),
+             *([hit.record.status] if older else []), _when(hit.record), hit.text)
             for rank, hit in enumerate(recall, 1)
-        ]
+        ]  # fmt: skip
         relevant = (Column("relevant", right=True, spare=1),) if told else ()
-        columns = (Column("#", right=True), *relevant, Column("id"), Column("when (UTC)", spare=1))
+        status = (Column("status"),) if older else ()
+        columns = (Column("#", right=True), *relevant, Column("id"), *status, Column("when (UTC)", spare=1))
         screen.table((*columns, Column("text", wide=True)), rows)
         if recall.nothing_relevant:
             screen.say()
@@ -235,6 +240,7 @@ def explained(screen: Screen, why: Why) -> None:
             "signed by": f"key {why.logged.header.key.hex()}",
             "answered from": f"{recalled.log_size} entries, root {recalled.log_root.hex()}",
             "namespaces": " ".join(recalled.namespaces),
+            "filters": ", ".join(f"{name}={_asked(name, value)}" for name, value in recalled.filters.items()),
             "ranking": recalled.pipeline,
             "context": f"SHA-256 {why.context.sha256.hex()}" if why.context else "",
             "degraded": "; ".join(recalled.degraded),
@@ -254,6 +260,13 @@ def explained(screen: Screen, why: Why) -> None:
         screen.say()
         screen.say(f"The events behind {short(hit.record.id)}, each verified:", style="bold")
         history(screen, hit.events)
+
+
+def _asked(name: str, value: Any) -> str:
+    """What a filter was given, as a person reads it."""
+    if name in _TIMES_ASKED and isinstance(value, int):
+        return instant(value) or ""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def namespaces(screen: Screen, found: Sequence[Namespace]) -> None:
@@ -317,6 +330,45 @@ def receipts(screen: Screen, found: Sequence[Receipt]) -> None:
     )  # fmt: skip
     rows = [(r.receipt, minute(r.at), r.verb, r.actor, str(len(r.memories)), r.query or r.of or "") for r in found]
     screen.table(columns, rows)
+
+
+def evaluated(screen: Screen, found: Evaluation) -> None:
+    """What became of recalls that were asked again: those that changed, and all of them together."""
+    changed = [each for each in found.recalls if each.change != "same"]
+    if changed:
+        columns = (
+            Column("receipt"), Column("change"), Column("overlap", right=True), Column("gained", right=True, spare=1),
+            Column("lost", right=True, spare=1), Column("used at", right=True, spare=2), Column("question", wide=True),
+        )  # fmt: skip
+        screen.table(columns, [_evaluated_row(each) for each in changed])
+        screen.say()
+    if not found.recalls:
+        screen.say("No recall is on record yet. `tallystick recall` makes the first.")
+        return
+    counts = ", ".join(f"{count:,} {change}" for change, count in found.counts.items() if count)
+    before, now = found.used_before, found.used_now
+    screen.facts(
+        {
+            "model": found.model,
+            "without": " ".join(found.without),
+            "recalls": f"{len(found.recalls):,}: {counts}",
+            "overlap": "" if found.overlap is None else f"{100 * found.overlap:.1f} % of the longer answer, on average",
+            "used": f"said of {len(found.labelled):,}" if before and now else "said of none: `tallystick used` says it",
+            "hit": f"{100 * before.hit:.1f} % before, {100 * now.hit:.1f} % now" if before and now else "",
+            "MRR": f"{100 * before.mrr:.1f} before, {100 * now.mrr:.1f} now" if before and now else "",
+        }
+    )
+    for reason, count in Counter(each.reason for each in found.recalls if each.reason).items():
+        screen.say(f"{count:,} could not be asked: {reason}")
+
+
+def _evaluated_row(each: Compared) -> tuple[str, ...]:
+    if each.change == "not asked":
+        return each.receipt, each.change, "", "", "", "", each.query
+    before, now = (str(rank or "-") for rank in each.first_used)
+    used = f"{before} > {now}" if each.used else ""
+    overlap = f"{100 * each.overlap:.0f} %"
+    return each.receipt, each.change, overlap, str(len(each.gained)), str(len(each.lost)), used, each.query
 
 
 def status(screen: Screen, found: Status) -> None:

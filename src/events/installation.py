@@ -238,6 +238,12 @@ class Installation:
             raise
         return past
 
+    def go_on_to(self, position: int) -> None:
+        """Let a store of the past end with a later position of the memory log: what lies between is verified first."""
+        self.memory.recorder.end_at(position + 1)
+        self.memory.follow()
+        self.until = position + 1
+
     def _access_before(self, position: int) -> int:
         """How many events the access log had when the memory log got this position."""
         low, high = 1, self.access.follow().size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..events.kinds import Imported, NamespaceRenamed, Recalled, Stored
@@ -74,6 +74,23 @@ def after(cursor: Any, condition: Condition, positions: Mapping[str, int]) -> li
 def ends(cursor: Any) -> dict[str, int]:
     """The position of the last event of each log."""
     return dict(cursor.execute("SELECT log, max(position) FROM audit GROUP BY log").fetchall())
+
+
+def latest(cursor: Any, log: str, kinds: Sequence[str]) -> Iterator[int]:
+    """The positions of a log's events of these kinds, the last first."""
+    rows = cursor.execute(
+        f"SELECT position FROM audit WHERE log = ? AND kind IN ({', '.join('?' * len(kinds))}) ORDER BY position DESC",
+        (log, *kinds),
+    )
+    return (position for (position,) in rows)
+
+
+def last_recorded(cursor: Any, at: int) -> int | None:
+    """The last position of the memory log whose event was recorded at a time (microseconds) or before."""
+    row = cursor.execute(
+        "SELECT position FROM audit WHERE log = 'memory' AND at <= ? ORDER BY position DESC LIMIT 1", (at,)
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _row(log: str, logged: LoggedEvent) -> AuditRow:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from .shelves import held_of
+
 Integers = NDArray[numpy.int64]
 Places = NDArray[numpy.intp]
 Flags = NDArray[numpy.bool_]
@@ -32,7 +34,7 @@ _SCANNED = {
     "windows": "i4",
 }  # fmt: skip
 _READ = (
-    "SELECT number, CASE status WHEN 'current' THEN coalesce(expires_at, {1}) ELSE {0} END, thread, length, "
+    "SELECT number, CASE status WHEN ? THEN coalesce(expires_at, {1}) ELSE {0} END, thread, length, "
     "stream, coalesce(turn, 0), coalesce(occurred_at, recorded_at), importance, confidence, reinforced, author, kind, "
     "words, cues FROM memories WHERE namespace = ?"
 ).format(GONE, FOR_EVER)
@@ -110,10 +112,11 @@ class _Namespace:
     def follow(self, cursor: Any) -> None:
         """Take in what the views have gained."""
         (last,) = cursor.execute(_LAST).fetchone()
+        namespace, status = held_of(self._name)
         if self._position is None:
-            rows = cursor.execute(f"{_READ} ORDER BY number", (self._name,)).fetchall()
+            rows = cursor.execute(f"{_READ} ORDER BY number", (status, namespace)).fetchall()
         elif last > self._position:
-            rows = cursor.execute(_CHANGED, (self._name, self._position)).fetchall()
+            rows = cursor.execute(_CHANGED, (status, namespace, self._position)).fetchall()
         else:
             return
         if rows:

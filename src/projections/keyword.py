@@ -9,6 +9,7 @@ from typing import Any
 
 from .cues import words_of
 from .record import Record
+from .shelves import held_under
 from .tokens import tokens
 from .vector import document_of
 from .view import Page, digest_of
@@ -26,12 +27,13 @@ _OCCURRENCES = "SELECT group_concat(2 * doc + (col = 'tags')) FROM keyword_terms
 class Keyword:
     """A classic contentless FTS5 index over ready-made terms: the words of a memory's own text, and those of its tags.
 
-    A term is a word of a namespace, so the words of one cost nothing to who asks another. A contentless row is deleted
+    A term is a word of a namespace, so the words of one cost nothing to who asks another; those of superseded memories
+    are as if of a namespace of their own (see `shelves`). A contentless row is deleted
     by giving its old terms again, so totals and document frequencies stay exact.
     """
 
     name = "keyword"
-    version = 3
+    version = 4
     schema = (
         f"CREATE VIRTUAL TABLE keyword USING fts5({_COLUMNS}, content='', tokenize='ascii')",
         "CREATE VIRTUAL TABLE keyword_terms USING fts5vocab(keyword, 'instance')",
@@ -80,10 +82,11 @@ def _term(namespace: str, word: str) -> str:
 
 def _words(record: Record | None) -> Words | None:
     """The terms a memory is found by; None for one that is not to be found."""
-    if record is None or record.status != "current":
+    name = None if record is None else held_under(record)
+    if record is None or name is None:
         return None
-    namespace, tagged = record.stored.namespace, [word for tag in record.tags for word in tokens(tag)]
-    return _terms(namespace, words_of(document_of(record))), _terms(namespace, tagged)
+    tagged = [word for tag in record.tags for word in tokens(tag)]
+    return _terms(name, words_of(document_of(record))), _terms(name, tagged)
 
 
 def _terms(namespace: str, words: Sequence[str]) -> str:

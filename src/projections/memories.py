@@ -10,7 +10,7 @@ from ..events.driver import rows_in
 from ..events.kinds import Stored
 from .condition import Condition
 from .cues import cues_of
-from .record import Record
+from .record import Record, Status
 from .view import Page, digest_of
 
 _COLUMNS = (
@@ -147,11 +147,11 @@ def next_number(cursor: Any) -> int:
     return int(cursor.execute("SELECT coalesce(max(number), 0) + 1 FROM memories").fetchone()[0])
 
 
-def recallable(cursor: Any, namespaces: Sequence[str], condition: Condition) -> list[int]:
-    """The numbers of the current memories of these namespaces that fulfil a condition, ascending."""
+def recallable(cursor: Any, namespaces: Sequence[str], condition: Condition, status: Status = "current") -> list[int]:
+    """The numbers of the memories of these namespaces that have a status and fulfil a condition, ascending."""
     rows = cursor.execute(
-        f"SELECT number FROM memories WHERE {WITHIN} AND status = 'current' AND {condition.sql} ORDER BY number",
-        (json.dumps(namespaces), *condition.parameters),
+        f"SELECT number FROM memories WHERE {WITHIN} AND status = ? AND {condition.sql} ORDER BY number",
+        (json.dumps(namespaces), status, *condition.parameters),
     )
     return [number for (number,) in rows]
 

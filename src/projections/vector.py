@@ -6,14 +6,18 @@ import hashlib
 from typing import Any, NamedTuple
 
 from .record import Record
+from .shelves import NAMED, held_of, held_under
 from .view import Page, digest_of
 
-_ROWS = "SELECT number, vector.stream, input, namespace FROM vector JOIN memories USING (number)"
+_ROWS = f"SELECT number, vector.stream, input, {NAMED} FROM vector JOIN memories USING (number)"
 _IN_ORDER = "ORDER BY vector.position"
 
 
 class Wanted(NamedTuple):
-    """A memory's number, its stream, and the hash of the text its vector is of; None where it has none any more."""
+    """A memory's number, its stream, the hash of the text its vector is of, and the name it is held under.
+
+    No hash where it has no vector any more. The name is that of its namespace, or see `shelves`.
+    """
 
     number: int
     stream: bytes
@@ -28,7 +32,7 @@ class Vector:
     """
 
     name = "vector"
-    version = 2
+    version = 3
     schema = (
         "CREATE TABLE vector (position INTEGER PRIMARY KEY, number INTEGER NOT NULL, stream BLOB NOT NULL, input BLOB) "
         "STRICT",
@@ -64,14 +68,20 @@ def changed_after(cursor: Any, position: int) -> list[Wanted]:
     return [Wanted(*row) for row in cursor.execute(f"{_ROWS} WHERE vector.position > ? {_IN_ORDER}", (position,))]
 
 
-def all_of(cursor: Any, namespace: str) -> list[Wanted]:
-    """The memories of a namespace, in order of their last changes."""
-    return [Wanted(*row) for row in cursor.execute(f"{_ROWS} WHERE namespace = ? {_IN_ORDER}", (namespace,))]
+def all_of(cursor: Any, name: str) -> list[Wanted]:
+    """The memories that are held under a name, in order of their last changes."""
+    namespace, _ = held_of(name)
+    rows = cursor.execute(f"{_ROWS} WHERE namespace = ? AND {NAMED} = ? {_IN_ORDER}", (namespace, name))
+    return [Wanted(*row) for row in rows]
 
 
 def wanted(cursor: Any) -> set[tuple[bytes, bytes]]:
-    """What there is to have a vector of: each memory's stream, and the hash of the text it is found by."""
-    return set(cursor.execute("SELECT stream, input FROM vector WHERE input IS NOT NULL").fetchall())
+    """What there is to have a vector of: each current memory's stream, and the hash of the text it is found by."""
+    rows = cursor.execute(
+        "SELECT vector.stream, input FROM vector JOIN memories USING (number) "
+        "WHERE input IS NOT NULL AND status = 'current'"
+    )
+    return set(rows.fetchall())
 
 
 def document_of(record: Record) -> str:
@@ -85,4 +95,4 @@ def input_hash(document: str) -> bytes:
 
 
 def _input(record: Record) -> bytes | None:
-    return input_hash(document_of(record)) if record.status == "current" else None
+    return None if held_under(record) is None else input_hash(document_of(record))

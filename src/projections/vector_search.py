@@ -17,6 +17,7 @@ from .columns import Columns, Flags, Integers, Places
 from .embedding import Embedded, Embedder
 from .record import fold
 from .reembedding import made_of
+from .shelves import held_of, held_under, other_of
 from .token_codes import NOTHING, KeptCodes, met
 from .vector import Wanted, all_of, changed_after, document_of, input_hash, last_change
 from .vector_cache import FILE, Made, VectorCache
@@ -211,6 +212,12 @@ class VectorSearch:
         made: dict[str, dict[int, int]] = {}
         gone: dict[str, set[int]] = {}
         for row in rows:
+            other = other_of(row.namespace)
+            if other in self._shelves:
+                gone.setdefault(other, set()).add(row.number)
+            self._backlog.get(other, {}).pop(row.number, None)
+            if held_of(row.namespace)[1] == "superseded" and row.namespace not in self._shelves:
+                continue  # nobody asks for it
             backlog = self._backlog.setdefault(row.namespace, {})
             backlog.pop(row.number, None)
             number = None if row.input is None else found.get((row.stream, row.input))
@@ -270,8 +277,8 @@ class VectorSearch:
     def _embed_all(self) -> None:
         while (wanted := self._next()) is not None:
             record = fold(self._log.events_of(wanted.stream))
-            current = record is not None and record.status == "current"
-            self._done(wanted, self._embed(document_of(record)) if record and current else None)
+            held = record is not None and held_under(record) == wanted.namespace
+            self._done(wanted, self._embed(document_of(record)) if record and held else None)
 
     def _embed(self, document: str) -> tuple[bytes, Made]:
         """The hash of a document, and what the model makes of it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from ..errors import Refused
 from ..projections.record import Record
 from .filters import Filters
 
@@ -15,6 +16,13 @@ STAGES = (
 """What is put on record of each hit, in this order: the sum, then what each stage added to it."""
 RELEVANT = 0.08
 """Where no hit is at least so relevant, nothing is."""
+
+
+def require_stages(without: Collection[str]) -> None:
+    """Raise Refused for a stage that can't be left out, since it is none or is the sum of all."""
+    unknown = {*without} - {*STAGES[1:]}
+    if unknown:
+        raise Refused(f"{min(unknown)} is no stage to leave out. Name some of {', '.join(STAGES[1:])}.")
 
 
 class Question(NamedTuple):

@@ -82,7 +82,7 @@ def _attribution(record: Record, pinned: bool) -> str:
     said = f", said by {_one_line(stored.author)}" if stored.author else ""
     return (
         f"{_minute(when)} UTC, {stored.kind}{said}, stored by {_one_line(stored.actor)} ({stored.source}), "
-        f"id {record.id[:12]}{', pinned' if pinned else ''}"
+        f"id {record.id[:12]}{', pinned' if pinned else ''}{', superseded' if record.status == 'superseded' else ''}"
     )
 
 

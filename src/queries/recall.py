@@ -14,12 +14,14 @@ from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
 from ..projections import lexical, memories
 from ..projections.columns import NOWHERE, Columns, Flags, Integers, Places
+from ..projections.condition import Condition
 from ..projections.reranking import Reranker
+from ..projections.shelves import superseded_in
 from ..projections.tokens import query_tokens, says_nothing
 from ..projections.vector import document_of
 from ..projections.views import RECALL, Views
 from . import dates, stages
-from .answer import STAGES, Answer, Hit, Question
+from .answer import STAGES, Answer, Hit, Question, require_stages
 from .filters import Filters
 from .lookup import hydrate
 from .pool import Pool, Searched, back, pooled, with_neighbours
@@ -42,8 +44,6 @@ SLOPE, MIDDLE = 46.4, 0.8126
 """Relevance is the logistic function of SLOPE * (interaction - MIDDLE), fitted to questions on a conversation against
 
 questions on another one and on something else altogether."""
-
-REQUIRED = frozenset({"fused"})
 
 
 class Search(Protocol):
@@ -96,9 +96,7 @@ def recall(log: Log, views: Views, search: Search | None, question: Question, ju
     Raises ViewsDamaged where a view says of a hit what its events do not, LogDamaged where an event does not verify,
     Refused for a stage that is none.
     """
-    unknown = question.without - {*STAGES} | question.without & REQUIRED
-    if unknown:
-        raise Refused(f"{min(unknown)} is no stage to leave out. Name some of {', '.join(STAGES[1:])}.")
+    require_stages(question.without)
     if question.rerank and "rerank" in question.without:
         raise Refused("rerank is asked for and left out. Ask for one of the two.")
     tip = log.follow()
@@ -129,15 +127,19 @@ def _ask(search: Search | None, views: Views, question: Question) -> tuple[Embed
     if search is None:
         return None, ("no embedding model: found by words alone", *((NO_WORDS,) if says_nothing(question.text) else ()))
     try:
-        search.follow(views, question.namespaces)
-        missing = search.wait(WAIT_SECONDS, question.namespaces)
+        older = [] if question.filters.of_superseded() is None else list(map(superseded_in, question.namespaces))
+        search.follow(views, [*question.namespaces, *older])
+        search.wait(WAIT_SECONDS, [*question.namespaces, *older])
+        missing, older_missing = search.wait(0, question.namespaces), search.wait(0, older)
         asked = search.ask(question.text)
     except ModelMissing as error:
         return None, (f"the embedding model failed, found by words alone: {error}",)
-    degraded = (
-        (f"{missing} with no vector yet, found by words alone: `tallystick embed` makes them now",) if missing else ()
-    )
-    return asked, degraded
+    degraded = []
+    if missing:
+        degraded.append(f"{missing} with no vector yet, found by words alone: `tallystick embed` makes them now")
+    if older_missing:
+        degraded.append(f"{older_missing} superseded with no vector yet, found by words alone: ask again")
+    return asked, tuple(degraded)
 
 
 # ---- the pool
@@ -166,11 +168,26 @@ def _searched(cursor: Any, views: Views, question: Question) -> list[Searched]:
     if question.filters == Filters():
         return [Searched(each, flags, flags) for each, flags in zip(columns, current, strict=True)]
     fulfilling = memories.recallable(cursor, namespaces, question.filters.of_current(question.now))
-    numbers = numpy.array(fulfilling, dtype=numpy.int64)
-    allowed = [numpy.zeros(len(each), dtype=bool) for each in columns]
-    for each, flags in zip(columns, allowed, strict=True):
-        flags[each.places(numbers)] = True
-    return [Searched(each, now | may, may) for each, now, may in zip(columns, current, allowed, strict=True)]
+    allowed = _flagged(columns, fulfilling)
+    found = [Searched(each, now | may, may) for each, now, may in zip(columns, current, allowed, strict=True)]
+    return found + _superseded(cursor, views, namespaces, question.filters.of_superseded())
+
+
+def _superseded(cursor: Any, views: Views, namespaces: Sequence[str], condition: Condition | None) -> list[Searched]:
+    """What is superseded in these namespaces and fulfils a condition, as if of namespaces of its own."""
+    if condition is None:
+        return []
+    columns = views.columns.of(cursor, list(map(superseded_in, namespaces)))
+    allowed = _flagged(columns, memories.recallable(cursor, namespaces, condition, "superseded"))
+    return [Searched(each, may, may) for each, may in zip(columns, allowed, strict=True)]
+
+
+def _flagged(columns: Sequence[Columns], numbers: Sequence[int]) -> list[Flags]:
+    """By place in each namespace, whether the memory's number is among these."""
+    flags = [numpy.zeros(len(each), dtype=bool) for each in columns]
+    for each, flag in zip(columns, flags, strict=True):
+        flag[each.places(numpy.array(numbers, dtype=numpy.int64))] = True
+    return flags
 
 
 def _matching(searched: Sequence[Searched], matching: Sequence[Scores], limit: int) -> list[Places]:
@@ -333,7 +350,7 @@ def _hits(log: Log, cursor: Any, ranked: Ranked, question: Question) -> tuple[Hi
         for place, record in zip(first.tolist(), hydrate(log, rows), strict=True):
             if record.stored.namespace not in question.namespaces:
                 raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
-            if record.status == "current":  # it may have been forgotten since
+            if record.status in question.filters.folded:  # it may have been forgotten since
                 record = record.renamed(question.aliases.get(record.namespace, record.namespace))
                 hits.append(Hit(record, _shown(ranked.scores, place), _known(ranked.relevance[place])))
     return tuple(hits)

@@ -80,8 +80,7 @@ def _records(log: Log, page: list[tuple[Any, tuple[Any, ...]]], sought: Sought) 
     for record in records:
         if record.stored.namespace not in sought.namespaces:
             raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
-    wanted = {"current" if status == "expired" else status for status in sought.filters.statuses}
-    names = sought.aliases
+    wanted, names = sought.filters.folded, sought.aliases
     return tuple(r.renamed(names.get(r.namespace, r.namespace)) for r in records if r.status in wanted)
 
 

@@ -20,6 +20,7 @@ KINDS = tuple(dict.fromkeys(kind for kind, _ in REGISTRY))
 _READS = (Recalled, Rendered, Read, Used, Exported)
 VERBS = (
     "recall", "search", "sql", "get", "history", "blame", "why", "receipts", "context", "used", "events",
+    "eval",
 )  # fmt: skip
 """Each verb that a receipt can have."""
 _OF_MEMORY = "(stream = ? OR (log = 'access' AND position IN (SELECT position FROM access WHERE memory = ?)))"

@@ -68,6 +68,7 @@ OTHER_WORDS = {
     "fetch_model": "models fetch",
     "pack_model": "models pack",
     "verify_models": "models verify",
+    "evaluate": "eval",
     "follow": "log",
     "diagnose": "doctor",
     "list_keys": "keys list",
@@ -111,6 +112,7 @@ NOT_OFFERED = {
 ONLY_OFFERED = {
     "verify.root_key": "an audit without keys opens no Memory",
     "log.follow": "chooses between two verbs",
+    "eval.from_log": "says where the questions come from: there is one place yet",
     "recall.tokens": "what the verb returns renders itself",
     "keys backup.decline": "chooses between two verbs",
     "keys backup.passphrase_file": "see passphrase",
@@ -291,6 +293,7 @@ def acts_documented(tally: Tally, project: Path) -> dict[str, Answer]:
         act(command, first)
     for command in ("why", "used"):
         act(command, receipt, first)
+    act("eval", "--from-log")
     for command in ("log", "namespaces", "receipts", "status", "doctor", "verify", "replay", "embed"):
         act(command)
     acts_of_models(act, project)

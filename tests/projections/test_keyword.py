@@ -10,6 +10,7 @@ from tallystick import Memory
 from tallystick.errors import ViewsDamaged
 from tallystick.projections import lexical
 from tallystick.projections.keyword import count, namespace_token
+from tallystick.projections.shelves import superseded_in
 from tallystick.projections.tokens import query_tokens
 from tallystick.projections.views import RECALL
 
@@ -98,19 +99,28 @@ def test_a_rare_word_weighs_more_than_a_common_one(memory: Memory) -> None:
     assert search(memory, "office Faro")[0] == 3
 
 
-@pytest.mark.parametrize("act", ["forget", "supersede"])
-def test_what_is_not_current_leaves_no_word_behind(memory: Memory, act: str) -> None:
-    """A memory that was forgotten or superseded is found by no word of it, and counts in no total."""
+def test_what_is_forgotten_leaves_no_word_behind(memory: Memory) -> None:
+    """It is found by no word of it, and counts in no total; also where it was superseded before."""
     memory.store("Deploys are frozen on Fridays")
     kept = digest(memory)
-    if act == "forget":
-        memory.forget(memory.store("The office is in Lisbon", tags=["portugal"]).id)
-        assert digest(memory) == kept
-    else:
-        memory.store("The office is in Lisbon", key="office")
-        memory.store("The office is in Porto", key="office")
+    forgotten = memory.store("The office is in Lisbon", tags=["portugal"], key="office")
+    newer = memory.store("The office is in Porto", key="office")
+    for each in (forgotten, newer):
+        memory.forget(each.id)
+    assert digest(memory) == kept
     assert search(memory, "Lisbon Portugal") == []
     assert "lisbon" not in str(terms(memory, "own"))
+
+
+def test_what_is_superseded_is_found_under_another_name(memory: Memory) -> None:
+    """Its words are no longer those of its namespace."""
+    memory.store("The office is in Lisbon", key="office")
+    memory.store("The office is in Porto", key="office")
+    assert search(memory, "Lisbon") == []
+    with memory._opened.views.current(RECALL).reading() as cursor:
+        names = ("project:app", superseded_in("project:app"))
+        held = [[count(cursor, name, word) for word in ("lisbon", "porto", "offic")] for name in names]
+    assert held == [[0, 1, 1], [1, 0, 1]]
 
 
 def test_what_is_restored_is_found_as_before(memory: Memory) -> None:

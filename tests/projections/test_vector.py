@@ -6,6 +6,7 @@ import pytest
 
 from tallystick import Memory
 from tallystick.projections.record import Record, fold
+from tallystick.projections.shelves import superseded_in
 from tallystick.projections.vector import Wanted, all_of, changed_after, document_of, input_hash, last_change
 from tallystick.projections.views import RECALL
 
@@ -64,8 +65,8 @@ def test_each_current_memory_wants_the_vector_of_its_text(memory: Memory) -> Non
     ]
 
 
-def test_a_memory_that_is_not_current_wants_none(memory: Memory) -> None:
-    """What nobody recalls is not to be found by meaning either; what is restored is."""
+def test_a_memory_that_is_forgotten_wants_none(memory: Memory) -> None:
+    """What nobody recalls is not to be found by meaning either; what is restored is, what is superseded elsewhere."""
     stored = memory.store("Use WAL mode")
     memory.forget(stored.id)
     assert [row.input for row in wanted(memory)] == [None]
@@ -75,10 +76,15 @@ def test_a_memory_that_is_not_current_wants_none(memory: Memory) -> None:
     newer = memory.store("Company B", key="employer")
     assert {row.number: row.input for row in wanted(memory)} == {
         1: input_hash("Use WAL mode"),
-        2: None,
+        2: input_hash("Company A"),
         3: input_hash("Company B"),
     }
     assert wanted(memory)[1].stream.hex() == newer.id
+    assert {row.number: row.namespace for row in wanted(memory)} == {
+        1: "default",
+        2: superseded_in("default"),
+        3: "default",
+    }
 
 
 def test_changes_come_in_order_from_a_position_on(memory: Memory) -> None:

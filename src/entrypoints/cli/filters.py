@@ -22,7 +22,10 @@ _OPTIONS: dict[str, tuple[Any, str, str]] = {
     "since": (str | None, "--since", "Only what occurred, or was recorded, at this time or later."),
     "before": (str | None, "--before", "Only what occurred, or was recorded, before this time."),
     "min_importance": (float | None, "--min-importance", "Only what is at least so important, from 0 to 1."),
+    "as_of": (str | None, "--as-of", "Only what was valid at this time, also if it is superseded by now."),
     "status": (_Texts, "--status", "current, expired, forgotten or superseded. Can be repeated: any of them."),
+    "at_position": (int | None, "--at-position", "As the store stood when the memory log ended with this position."),
+    "known_at": (str | None, "--known-at", "As the store stood at this time."),
     "where": (str | None, "--where", 'Fields and metadata, as JSON: {"team": "web", "importance": {"$gt": 0.5}}.'),
 }
 
@@ -36,7 +39,8 @@ _TRAIL: dict[str, tuple[Any, str, str]] = {
 _METAVARS = {
     "namespaces": "NAMESPACE", "under": "NAMESPACE", "tags": "TAG", "kinds": "KIND", "actors": "ACTOR",
     "sources": "SOURCE", "subject": "SUBJECT", "since": "TIME", "before": "TIME", "min_importance": "NUMBER",
-    "status": "STATUS", "where": "JSON", "actor": "ACTOR", "memory": "ID",
+    "status": "STATUS", "at_position": "POSITION", "known_at": "TIME", "as_of": "TIME", "where": "JSON",
+    "actor": "ACTOR", "memory": "ID",
 }  # fmt: skip
 
 

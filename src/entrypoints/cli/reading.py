@@ -13,6 +13,10 @@ from .filters import filtered, trailed
 from .proving import make_vectors
 from .verb import Identifier, Model, reading
 
+Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="STAGE", help="Leave a stage of the ranking out; see `why`.", show_default=False),
+]
 EMBEDDING_SECONDS = 3.0
 """How long a recall makes vectors that are missing before it answers."""
 
@@ -34,10 +38,7 @@ def recall(  # noqa: PLR0913  each is an option
             help="Print them for a prompt, at most so long, with what is pinned.",
         ),
     ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="STAGE", help="Leave a stage of the ranking out; see `why`.", show_default=False),
-    ] = None,
+    without: Without = None,
     rerank: Annotated[
         bool, typer.Option("--rerank", help="Have the first 20 read together with QUERY, and judged; takes longer.")
     ] = False,
@@ -177,6 +178,28 @@ def receipts(
 
 
 @reading
+def evaluate(
+    request: Request,
+    from_log: Annotated[
+        bool, typer.Option("--from-log", help="Ask the recalls of this store's access log; there are no others yet.")
+    ] = False,
+    model: Model = None,
+    without: Without = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many of the newest recalls at most.")] = 100,
+) -> None:
+    """Ask recalls that are on record again, and show what changed.
+
+    Each is asked as the store stood then: under another model, without stages of the ranking, or, with neither, as it
+    was. What `used` named says how well memories are found, before and now. Changes nothing.
+    """
+    if not from_log:
+        raise typer.BadParameter("say which recalls: those on record.", param_hint="--from-log")
+    with request.memory() as memory:
+        found = memory.evaluate(model=model, without=without or (), limit=limit, progress=request.bar.show)
+    request.answer(found, documents.evaluated, tables.evaluated)
+
+
+@reading
 def sql(
     request: Request,
     statement: Annotated[str, typer.Argument(metavar="STATEMENT", help="One select.")],
@@ -202,3 +225,4 @@ def join(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for command in (recall, search, get, history, blame, why, namespaces, log, receipts, sql, status):
         app.command()(command)
+    app.command("eval")(evaluate)
