@@ -27,6 +27,9 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 HALF = 5
 """The constants of the ranking were chosen on so many conversations, the first ones."""
 
+ALWAYS = [stage for stage in STAGES[1:] if stage != "rerank"]
+"""The stages that are part of every recall."""
+
 
 class Question(NamedTuple):
     """What is asked, of which category, and the ids of the turns that hold the answer."""
@@ -116,20 +119,20 @@ def store(memory: Memory, conversation: Conversation) -> dict[str, str]:
 
 
 def ask(
-    memory: Memory, conversation: Conversation, turns: Mapping[str, str], without: Sequence[str] = ()
+    memory: Memory, conversation: Conversation, turns: Mapping[str, str], ranking: Mapping[str, Any]
 ) -> Iterator[Found]:
     """Ask every question of a conversation: what it costs to get ten memories, and where among 50 the evidence is."""
     for question in conversation.questions:
         before = time.process_time()
-        memory.recall(question.text, limit=ANSWERS, namespaces=[conversation.name], without=without)
+        memory.recall(question.text, limit=ANSWERS, namespaces=[conversation.name], **ranking)
         spent = (time.process_time() - before) * 1000
-        yield _look(memory, conversation, turns, question, without)._replace(cpu_ms=spent)
+        yield _look(memory, conversation, turns, question, ranking)._replace(cpu_ms=spent)
 
 
 def _look(
-    memory: Memory, conversation: Conversation, turns: Mapping[str, str], question: Question, without: Sequence[str]
+    memory: Memory, conversation: Conversation, turns: Mapping[str, str], question: Question, ranking: Mapping[str, Any]
 ) -> Found:
-    hits = memory.recall(question.text, limit=DEEPEST, namespaces=[conversation.name], without=without)
+    hits = memory.recall(question.text, limit=DEEPEST, namespaces=[conversation.name], **ranking)
     return found(question.category, [turns[hit.id] for hit in hits], question.evidence)
 
 
@@ -157,7 +160,7 @@ def together(conversations: Sequence[Conversation]) -> list[Conversation]:
 
 
 def measure(
-    conversations: Sequence[Conversation], folder: Path, model: str, without: Sequence[str] = ()
+    conversations: Sequence[Conversation], folder: Path, model: str, ranking: Mapping[str, Any] = {}
 ) -> dict[str, Any]:
     """Store the conversations in one store, ask every question, and say how it went."""
     asked: list[Found] = []
@@ -169,7 +172,7 @@ def measure(
             turns = store(memory, conversation)
             seconds += time.process_time() - before
             size += len(turns)
-            asked += ask(memory, conversation, turns, without)
+            asked += ask(memory, conversation, turns, ranking)
             tell(f"{conversation.name}: {size:,} turns stored, {len(asked):,} questions asked")
         used = memory.status().model
     return {
@@ -188,13 +191,13 @@ def measure(
 
 def ablate(conversations: Sequence[Conversation], folder: Path, model: str) -> dict[str, Any]:
     """Ask every question with all stages, and again without each: scores of the first five conversations and of all."""
-    arms: dict[str, list[list[Found]]] = {name: [] for name in ("all stages", *STAGES[1:])}
+    arms: dict[str, list[list[Found]]] = {name: [] for name in ("all stages", *ALWAYS)}
     with Memory.open(folder / "store", keys=folder / "keys", model=model) as memory:
         for conversation in conversations:
             turns = store(memory, conversation)
             for name, asked in arms.items():
-                without = [name] if name in STAGES else []
-                asked.append([_look(memory, conversation, turns, each, without) for each in conversation.questions])
+                ranking = {"without": [name] if name in ALWAYS else []}
+                asked.append([_look(memory, conversation, turns, each, ranking) for each in conversation.questions])
             tell(f"{conversation.name}: asked with and without each stage")
         used = memory.status().model
     parts = {"conversations 0-4": slice(0, HALF), "all": slice(None)}
@@ -244,6 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     takes.add_argument("--data", type=Path, required=True, help="locomo10.json, or gzipped")
     takes.add_argument("--model", default="auto", help="auto, none, or the folder of an ONNX model")
     takes.add_argument("--without", nargs="*", default=(), metavar="STAGE", help="leave stages of the ranking out")
+    takes.add_argument("--rerank", action="store_true", help="have the first 20 judged by a cross-encoder")
     takes.add_argument("--ablations", action="store_true", help="leave out each stage in turn: one table of all")
     takes.add_argument("--together", action="store_true", help="all conversations in one namespace")
     takes.add_argument("--conversations", type=_span, metavar="FIRST-LAST", help="some only: 0-4")
@@ -255,7 +259,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.ablations:
             report = ablate(conversations, Path(folder), options.model)
         else:
-            report = measure(conversations, Path(folder), options.model, options.without)
+            report = measure(
+                conversations, Path(folder), options.model, {"without": options.without, "rerank": options.rerank}
+            )
     say(report, "benchmarks.locomo", given, report_table)
 
 
