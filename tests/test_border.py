@@ -78,7 +78,7 @@ def swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Swept]:
                 "old": "n", "new": "n2", "into": "n2", "receipt": memory.recall("alpha").receipt, "memories": [first],
                 "question": "alpha", "statement": "select 1 a", "path": tmp_path / "other", "directory": tmp_path,
                 "file": tmp_path / "backup", "passphrase": PASSPHRASE, "snapshot": tmp_path, "out": tmp_path / "out",
-                "reason": "r", "position": 1,
+                "reason": "r", "position": 1, "model": "no-such-model",
             },
         )  # fmt: skip
 

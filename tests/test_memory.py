@@ -453,7 +453,7 @@ EDITS = {
     "numbers swapped": "UPDATE memories SET number = 99 WHERE number = 1",
     "a row deleted": "DELETE FROM memories WHERE number = 1",
     "a row added": "INSERT INTO access SELECT memory, position, 99, receipt, verb, actor, at FROM access LIMIT 1",
-    "words": "INSERT INTO keyword (rowid, own, tags, namespace) VALUES (2, 'office', '', '')",
+    "words": "INSERT INTO keyword (rowid, own, tags) VALUES (2, 'office', '')",
     "words gone": "DELETE FROM keyword_docsize WHERE id = 1",
     "vector": "UPDATE vector SET input = NULL WHERE number = 1",
     "who read": "UPDATE access SET actor = 'somebody else'",

@@ -184,7 +184,8 @@ class EntryReader:
         found: dict[bytes, list[Entry]] = {stream: [] for stream in streams}
         asked = _COLUMNS + "WHERE log = ? AND place < ? AND stream IN ({}) ORDER BY stream, revision"
         for row in rows_in(c, asked, streams, self.identity.number, self._stop):
-            found[row[3]].append(self._read_signed(row))
+            entry = self._read_signed(row)  # which tells where an index leads to another stream
+            found[entry.header.stream].append(entry)
         return found
 
     def earlier(self, c: Any, revisions: Mapping[bytes, int]) -> dict[bytes, list[Entry]]:

@@ -640,6 +640,7 @@ def test_a_stale_memory_does_not_write_to_what_was_erased(written: Place) -> Non
     """A Memory that has the key of an erased stream in mind is told that it was erased; the key is not back."""
     with Memory.open(written.store, keys=written.keys, model="none") as memory:
         erased = memory.recall("first").hits[0].id
+        memory.get(erased)
         with tampering(written) as cursor:
             cursor.execute(
                 "DELETE FROM data_key WHERE place IN (SELECT place FROM entry WHERE stream = ?)",
