@@ -215,6 +215,7 @@ VERBS: dict[str, Callable[[Memory], Any]] = {
     "restore": lambda memory: memory.restore("0" * 32),
     "recall": lambda memory: memory.recall("office"),
     "search": lambda memory: memory.search(),
+    "evaluate": lambda memory: memory.evaluate(),
     "get": lambda memory: memory.get("0" * 32),
     "history": lambda memory: memory.history("0" * 32),
     "blame": lambda memory: memory.blame("0" * 32),
