@@ -16,7 +16,7 @@ from ..projections.cues import ASKS, TELLS_A_NUMBER, TELLS_A_TIME
 from .dates import dates_in, nearness
 from .pool import Pool
 
-INTERACTION, DENSE, LEXICAL = 1.0, 0.5, 0.2
+INTERACTION, DENSE, LEXICAL = 1.0, 0.25, 0.2
 DENSE_ALONE, LEXICAL_BESIDE = 1.0, 0.5
 """The weights where there are no token vectors."""
 DENSE_BEFORE = 0.5
