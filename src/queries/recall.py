@@ -12,7 +12,7 @@ import numpy
 
 from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
-from ..projections import lexical, memories
+from ..projections import lexical, memories, token_codes, vector_index, vector_search
 from ..projections.columns import NOWHERE, Columns, Flags, Integers, Places
 from ..projections.condition import Condition
 from ..projections.reranking import Reranker
@@ -112,7 +112,7 @@ def recall(log: Log, views: Views, search: Search | None, question: Question, ju
 
 def fingerprint(search: Search | None, without: Collection[str] = (), judge: Reranker | None = None) -> str:
     """Twelve hexadecimal digits that change with anything that could change an order."""
-    modules = (stages, dates, lexical)
+    modules = (stages, dates, lexical, token_codes, vector_index, vector_search)
     constants = [[pair for pair in sorted(vars(module).items()) if pair[0].isupper()] for module in modules]
     parts = (constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK, sorted(without))
     models = search.space if search else "none", judge.id if judge else "none"

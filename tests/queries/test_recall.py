@@ -288,12 +288,17 @@ def test_what_is_no_stage_to_leave_out_is_refused(memory: Memory, without: Any) 
 
 
 @pytest.mark.parametrize(
-    "name", ["dates.MONTH", "dates.NEAR_DAYS", "stages.AUTHOR", "recall.SIDE", "recall.STEPS_BACK"]
-)
+    "name",
+    [
+        "queries.dates.MONTH", "queries.dates.NEAR_DAYS", "queries.stages.AUTHOR", "queries.recall.SIDE",
+        "queries.recall.STEPS_BACK", "projections.lexical.LENGTH", "projections.token_codes.STEP",
+        "projections.vector_index.NEAR", "projections.vector_search.WINDOW",
+    ],
+)  # fmt: skip
 def test_the_fingerprint_of_a_pipeline_changes_with_what_orders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every constant by which memories come to stand where they stand is in it."""
     before = fingerprint(None)
-    monkeypatch.setattr(f"tallystick.queries.{name}", 7)
+    monkeypatch.setattr(f"tallystick.{name}", 7)
     assert fingerprint(None) != before
 
 
