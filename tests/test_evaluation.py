@@ -181,16 +181,16 @@ def test_another_model_and_what_was_used(memory: Memory, embedder: WordEmbedder,
 
 def test_a_reranked_recall_is_asked_with_the_reranker(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was, unless that stage is left out; the model is loaded once for all."""
-    loaded: list[Judge] = []
-
-    def load() -> Judge:
-        loaded.append(Judge("7"))
-        return loaded[-1]
-
-    monkeypatch.setattr(places, "resolve_reranker", load)
     for n in range(9):
         memory.store(f"Note {n} about the office")
     plain = memory.recall("note about the office")
+    loaded: list[Judge] = []
+
+    def load() -> Judge:
+        loaded.append(Judge(plain.hits[-1].text.split()[1]))
+        return loaded[-1]
+
+    monkeypatch.setattr(places, "resolve_reranker", load)
     memory.recall("note about the office", rerank=True)
     found = memory.evaluate().recalls
     assert ([each.change for each in found], len(loaded)) == (["same", "same"], 1)
