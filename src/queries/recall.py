@@ -328,7 +328,8 @@ def _scored(pool: Pool, found: Found, question: Question) -> dict[str, Integers]
     stage("dates", partial(stages.dates, pool, question.text, question.now))
     stage("asked", partial(stages.asked_for, pool, question.text))
     stage("utility", partial(stages.utility, pool, question.now))
-    stage("thread", lambda: stages.thread(pool, _sum(columns, len(pool)) / STEPS))
+    by_thread = stages.THREAD if late else stages.THREAD_ALONE
+    stage("thread", lambda: by_thread * stages.thread(pool, _sum(columns, len(pool)) / STEPS))
     stage("author", partial(stages.author, pool, question.text))
     return columns
 

@@ -24,7 +24,8 @@ DENSE_BEFORE = 0.5
 CONTENT, CONTENT_WORDS = 0.5, 25
 QUESTION = -0.6
 ASKED_TIME, ASKED_NUMBER = 0.75, 0.3
-THREAD = 0.4
+THREAD, THREAD_ALONE = 0.4, 0.5
+"""What the best score of its thread is worth to a memory, with token vectors and without."""
 AUTHOR = 1.75
 IMPORTANCE, CONFIDENCE, REINFORCED, RECENT = 0.3, 0.2, 0.1, 0.1
 HALF_LIFE_DAYS = {"turn": 30.0, "incident": 30.0, "note": 90.0}
@@ -120,11 +121,11 @@ def utility(pool: Pool, now: int) -> Scores:
 
 
 def thread(pool: Pool, scores: Scores) -> Scores:
-    """A part of the best score in a memory's thread."""
+    """The best score in a memory's thread; 0 in none."""
     threads, which = numpy.unique(pool.threads, return_inverse=True)
     best = numpy.full(len(threads), -numpy.inf)
     numpy.maximum.at(best, which, scores)
-    return numpy.where(pool.threads == NOWHERE, 0.0, THREAD * best[which]) if len(threads) else numpy.zeros(0)
+    return numpy.where(pool.threads == NOWHERE, 0.0, best[which]) if len(threads) else numpy.zeros(0)
 
 
 def author(pool: Pool, asked: str) -> Scores:

@@ -12,7 +12,7 @@ from tallystick.queries import stages
 from tallystick.queries.answer import STAGES
 from tallystick.queries.dates import DAY, MONTH
 from tallystick.queries.pool import Pool
-from tallystick.queries.stages import AUTHOR, HALF_LIFE_DAYS, LONGEST_HALF_LIFE, STEPS, THREAD
+from tallystick.queries.stages import AUTHOR, HALF_LIFE_DAYS, LONGEST_HALF_LIFE, STEPS
 from tests.queries.pools import NOW, pool
 
 DAYS = 86_400_000_000
@@ -185,7 +185,7 @@ def test_a_thread_shares_its_best_score() -> None:
     """Only within one thread; what is in no thread gains nothing."""
     memories = pool(*({"thread": thread} for thread in ("t", "t", "s", "u", None, "")))
     scores = numpy.array([1.0, 3.0, 2.0, -1.0, 9.0, 4.0])
-    assert stages.thread(memories, scores).tolist() == [THREAD * best for best in (3.0, 3.0, 2.0, -1.0, 0.0, 4.0)]
+    assert stages.thread(memories, scores).tolist() == [3.0, 3.0, 2.0, -1.0, 0.0, 4.0]
     assert stages.thread(pool(), numpy.zeros(0)).tolist() == []
 
 
