@@ -215,7 +215,9 @@ def asking(memory: Memory, kind: str) -> Iterator[None]:
     model, held = KINDS[kind](3), memory._opened
     cache = VectorCache(held.installation)
     search = None if model is None else VectorSearch(cache, model, held.log)
-    held._search, held._model_missing = search, search is None
+    held._search, held._model_missing, held._loaded = search, search is None, held.chosen.name
+    if bool(memory.recall("").degraded) != (search is None):
+        raise SystemExit(f"The questions were not asked by {kind}.")
     yield
     held._search = None
     if search is not None:
