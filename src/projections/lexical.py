@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from ..errors import ViewsDamaged
-from .columns import Columns, Flags, Integers, Places
+from .columns import NOWHERE, Columns, Flags, Integers, Places
 from .keyword import count, occurrences
 
 OWN, PREVIOUS, FOLLOWING, TAGS = 3.0, 2.0, 1.0, 1.0
@@ -40,8 +40,9 @@ def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, 
     """
     total = sum(columns.current for columns, _ in searched)
     scores = [numpy.zeros(len(columns)) for columns, _ in searched]
+    blank = [numpy.zeros(len(columns) + 1) for columns, _ in searched]
     for word in _telling(cursor, words, [columns for columns, _ in searched], total):
-        matched = [_matched(cursor, word, *each) for each in searched]
+        matched = [_matched(cursor, word, *each, weight) for each, weight in zip(searched, blank, strict=True)]
         holding = sum(len(each.places) for each in matched)
         telling = math.log1p(max(0.0, total - holding + 0.5) / (holding + 0.5))
         for (columns, _), (places, weights), found in zip(searched, matched, scores, strict=True):
@@ -61,24 +62,23 @@ def _telling(cursor: Any, words: Sequence[str], searched: Sequence[Columns], tot
     return telling or sorted(words, key=lambda word: (held[word], word))[:1]
 
 
-def _matched(cursor: Any, word: str, columns: Columns, current: Flags) -> _Matched:
-    said = occurrences(cursor, columns.namespace, word)
-    if not said or not len(columns):
-        return _Matched(numpy.empty(0, dtype=numpy.intp), numpy.empty(0))
-    found = numpy.fromstring(said, dtype=numpy.int64, sep=",")
-    weight = numpy.zeros(len(columns) + 1)  # the last is nowhere
-    for stands, own in ((found[found & 1 == 0], True), (found[found & 1 == 1], False)):
-        places, times = _counted(columns, stands >> 1, current)
-        if own:
-            weight[places] += OWN * times
-            weight[columns.following[places]] += PREVIOUS * times
-            weight[columns.previous[places]] += FOLLOWING * times
-        else:
-            weight[places] += TAGS * times
-    weight = weight[:-1]
-    at = numpy.flatnonzero(weight)
-    at = at[current[at]]
-    return _Matched(at, weight[at])
+def _matched(cursor: Any, word: str, columns: Columns, current: Flags, weight: Scores) -> _Matched:
+    """Where a word counts, and how much. `weight` has room for each place, and one for nowhere; it is left blank."""
+    found = numpy.fromstring(occurrences(cursor, columns.namespace, word), dtype=numpy.int64, sep=",")
+    own, times = _counted(columns, found[found & 1 == 0] >> 1, current)
+    tagged, tagged_times = _counted(columns, found[found & 1 == 1] >> 1, current)
+    after, before = columns.following[own], columns.previous[own]
+    weight[own] += OWN * times
+    weight[after] += PREVIOUS * times
+    weight[before] += FOLLOWING * times
+    weight[tagged] += TAGS * tagged_times
+    weight[NOWHERE] = 0
+    touched = numpy.concatenate([own, after, before, tagged])
+    at = numpy.unique(touched[touched != NOWHERE]) if len(touched) < len(weight) // 8 else numpy.flatnonzero(weight)
+    weights = weight[at]
+    weight[at] = 0
+    now = current[at]
+    return _Matched(at[now], weights[now])
 
 
 def _counted(columns: Columns, numbers: Integers, current: Flags) -> tuple[Places, Integers]:
