@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .projections.vector_search import VectorSearch
 
 WAIT_SECONDS = 0.2
-_ANOTHER_LOG = "it was answered from a log that this store no longer has"
+_ANOTHER_LOG = "it was answered from a log that this store no longer has, or does not show as it was opened"
 
 GoOnTo = Callable[[int], OpenStore]
 """Lets a past go on to a position, which is never before the last one, and returns it."""

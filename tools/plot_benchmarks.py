@@ -1,6 +1,6 @@
 """Charts of what benchmarks printed: `python -m tools.plot_benchmarks REPORT.json CHART.png`.
 
-Takes the --json of supersession, peers, ingest, and of locomo with --ablations. Needs the dependency group `plots`.
+Takes the --json of supersession, peers, ingest, recall_speed, and of locomo with --ablations. Needs the group `plots`.
 """
 
 from __future__ import annotations
@@ -87,6 +87,25 @@ def ablations(report: Report) -> Any:
     return figure
 
 
+def recall_speed(report: Report) -> Any:
+    """Processor time of a whole recall, and of each search beside what does the same, as a namespace grows."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(12, 4.2))
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for each in report["figures"]:
+        lines.setdefault(each["what"], []).append((each["memories"], each["median_ms"]))
+    for name, points in lines.items():
+        panel = panels[0] if name.startswith("recall,") else panels[1]
+        if name.startswith(("recall,", "lexical", "dense")):
+            panel.loglog(*zip(*points, strict=True), marker="o", label=name.removeprefix("recall, "))
+    for panel, title in zip(panels, ("a recall of ten, its receipt included", "the two searches alone"), strict=True):
+        panel.set_title(f"CPU ms: {title}")
+        panel.set_xlabel("memories in the namespace")
+        panel.grid(which="major", alpha=0.25)
+        panel.legend(frameon=False, fontsize=7)
+        _plain(panel)
+    return figure
+
+
 def _losses(of: Report, name: str, value: Callable[[Any], float]) -> dict[str, float]:
     whole = value(of["all stages"][name])
     return {stage: round(whole - value(row[name]), 1) for stage, row in of.items() if stage != "all stages"}
@@ -124,7 +143,13 @@ def _plain(panel: Any) -> None:
     panel.tick_params(labelsize=8)
 
 
-CHARTS = {"supersession": supersession, "peers": peers, "ingest": ingest, "locomo": ablations}
+CHARTS = {
+    "supersession": supersession,
+    "peers": peers,
+    "ingest": ingest,
+    "locomo": ablations,
+    "recall_speed": recall_speed,
+}
 
 
 def main(source: Path, target: Path) -> None:

@@ -45,7 +45,7 @@ DIGEST_DIGITS = 16
 ROWS_SHOWN = 20
 _TIMES_ASKED = {"since", "until", "as_of", "known_at"}
 _SHOWN_ELSEWHERE = {"recorded_at", "actor", "via", "nonce", "parents", "command_id"}
-NO_MODEL = "there is no embedding model, so recall goes by words; `pip install 'tallystick[all]'` brings one"
+NO_MODEL = "no embedding model is in force, so recall goes by words; `tallystick models list` shows what there is"
 
 
 def created(screen: Screen, made: Created) -> None:
@@ -135,7 +135,9 @@ def recalled(screen: Screen, recall: Recall) -> None:
             screen.say()
             screen.say("Nothing here seems to be about that.")
     else:
-        screen.say("Nothing was found. `tallystick status` lists the namespaces there are.")
+        screen.say(
+            "Nothing was found. Ask with fewer filters, or elsewhere: `tallystick namespaces` lists what there is."
+        )
     screen.say()
     screen.facts({"receipt": recall.receipt or "none", "degraded": "; ".join(recall.degraded)})
 

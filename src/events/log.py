@@ -84,6 +84,15 @@ class Log:
         """Verify what others have appended, and return the tip after it."""
         return self.recorder.follow()
 
+    def tip_at(self, size: int, since: Tip) -> Tip:
+        """The tip when the log had so many entries, from one that it had before; what lies between is verified."""
+        if size == since.size:
+            return since
+        with self._datastore.transaction(commit=False) as cursor:
+            for _, since in self.recorder.walk(cursor, since, size):
+                pass
+        return since
+
     # ---- appending
 
     def new_stream(self) -> tuple[bytes, bytes]:

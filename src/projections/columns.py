@@ -125,11 +125,15 @@ class _Namespace:
         self._position = last
 
     def _take(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Take in rows. What was given before stays as it was: whoever ranks goes on with it."""
         numbers, until, threads, lengths, streams, turn, at, importance, confidence, reinforced, authors, *rest = zip(
             *rows, strict=True
         )
         kinds, words, cues = rest
+        before = self._size
         places = self._placed(numpy.array(numbers, dtype=numpy.int64))
+        if places[0] < before:
+            self._arrays = {name: array.copy() for name, array in self._arrays.items()}
         scanned = self._arrays
         scanned["until"][places] = until
         scanned["threads"][places] = self._threads.of(threads)
@@ -159,14 +163,11 @@ class _Namespace:
         return int(self._arrays["numbers"][self._size - 1]) if self._size else NOWHERE
 
     def _link(self, changed: Places) -> None:
-        """Find the turns around each memory anew, in the threads of those that have changed.
-
-        What was given before stays as it was: the turns may have places that it does not know.
-        """
+        """Find the turns around each memory anew, in the threads of those that have changed."""
         size = self._size
-        around = {name: self._arrays[name].copy() for name in ("previous", "following")}
+        around = {name: self._arrays[name].copy() for name in ("previous", "following", "windows")}
         self._arrays |= around
-        threads, previous, following = self._arrays["threads"], *around.values()
+        threads, (previous, following, windows) = self._arrays["threads"], around.values()
         previous[changed] = following[changed] = NOWHERE
         affected = numpy.zeros(len(self._threads) + 1, dtype=bool)
         affected[threads[changed]] = True
@@ -181,7 +182,7 @@ class _Namespace:
         previous[second[together]], following[first[together]] = first[together], second[together]
         lengths = numpy.append(self._arrays["lengths"][:size], 0)
         beside = lengths[previous[touched]] + lengths[following[touched]]
-        self._arrays["windows"][touched] = lengths[touched] + beside
+        windows[touched] = lengths[touched] + beside
 
     def _snapshot(self) -> Columns:
         shown = {name: array[: self._size] for name, array in self._arrays.items() if name != "lengths"}
@@ -202,7 +203,10 @@ class KeptColumns:
         self._lock = Lock()
 
     def of(self, cursor: Any, namespaces: Sequence[str]) -> list[Columns]:
-        """The columns of these namespaces, as the views are in this transaction, or newer."""
+        """The columns of these namespaces, as the views are in this transaction.
+
+        Newer where others went on since the transaction first read: let this be what it reads first.
+        """
         with self._lock:
             found = []
             for name in namespaces:

@@ -86,6 +86,7 @@ class VectorSearch:
         self._shelves: OrderedDict[str, _Shelf] = OrderedDict()
         self._views: Path | None = None
         self._position = 0
+        self._moves = 0
         self._backlog: OrderedDict[str, dict[int, Wanted]] = OrderedDict()  # by namespace and number
         self._changed = Condition()
         self._worker: Thread | None = None
@@ -127,6 +128,12 @@ class VectorSearch:
             if self._failure is not None:
                 raise self._failure
             return self._missing(namespaces)
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """The position of the last change that is taken in, and how often a vector has gone or been replaced."""
+        with self._changed:
+            return self._position, self._moves
 
     def ask(self, question: str) -> Embedded:
         """A question in the embedding space."""
@@ -229,6 +236,7 @@ class VectorSearch:
                 backlog[row.number] = row
         for name in self._shelves.keys() & (made.keys() | gone.keys()):
             self._shelves[name].follow(views.columns.of(cursor, [name])[0])
+            self._moves += 1
             self._shelves[name].drop(gone.get(name, ()))
             self._load(self._shelves[name], made.get(name, {}))
 

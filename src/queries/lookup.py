@@ -75,9 +75,10 @@ def get(log: Log, views: Views, memory: bytes) -> Record:
 
 
 def hydrate(log: Log, rows: Sequence[Sequence[Any]]) -> list[Record]:
-    """The memories behind rows of the `memories` view, read and verified from the log, as they are now.
+    """The memories behind rows of the `memories` view, read and verified from the log, as the rows have them.
 
-    Raises ViewsDamaged where a row is not what its events say.
+    One whose status has changed since is as it is now: nobody is shown what was forgotten meanwhile. Raises
+    ViewsDamaged where a row is not what its events say.
     """
     events = log.events_of_each([row[1] for row in rows])
     return [_hydrated(row, events[row[1]]) for row in rows]
@@ -90,4 +91,4 @@ def _hydrated(row: Sequence[Any], events: Sequence[LoggedEvent]) -> Record:
     record = fold(events)
     if then is None or record is None or memories.row_of(number, then) != tuple(row):
         raise ViewsDamaged(f"The `memories` view says of {stream.hex()} what its events do not. {ViewsDamaged.remedy}")
-    return record
+    return then if then.status == record.status else record

@@ -14,11 +14,10 @@ from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
 from ..projections import lexical, memories, token_codes, vector_index, vector_search
 from ..projections.columns import NOWHERE, Columns, Flags, Integers, Places
-from ..projections.condition import Condition
 from ..projections.reranking import Reranker
 from ..projections.shelves import superseded_in
 from ..projections.tokens import query_tokens, says_nothing
-from ..projections.vector import document_of
+from ..projections.vector import document_of, last_change
 from ..projections.views import RECALL, Views
 from . import dates, stages
 from .answer import STAGES, Answer, Hit, Question, require_stages
@@ -38,6 +37,8 @@ SIDE = 200
 WITH_AROUND = 50
 STEPS_BACK = 2
 WAIT_SECONDS = 0.3
+TRIES = 3
+"""How often an answer is looked for that is of one moment, while others change what it depends on."""
 NO_WORDS = "the question has only words too common to be looked for: ask with a word that tells what it is about"
 
 SLOPE, MIDDLE = 46.4, 0.8126
@@ -50,6 +51,10 @@ class Search(Protocol):
     """Search by meaning, over the vectors that are made so far."""
 
     space: str
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """The position of the last change that is taken in, and how often a vector has gone or been replaced."""
 
     def follow(self, views: Views, namespaces: Collection[str]) -> int:
         """Take in what the views have gained in these namespaces; returns how many have no vector yet."""
@@ -99,15 +104,32 @@ def recall(log: Log, views: Views, search: Search | None, question: Question, ju
     require_stages(question.without)
     if question.rerank and "rerank" in question.without:
         raise Refused("rerank is asked for and left out. Ask for one of the two.")
+    for _ in range(TRIES):
+        answer, settled = _answer(log, views, search, question, judge)
+        if settled:
+            break
+    return answer
+
+
+def _answer(
+    log: Log, views: Views, search: Search | None, question: Question, judge: Reranker | None
+) -> tuple[Answer, bool]:
+    """An answer, and whether it is of one moment: nothing that it depends on was changed by others meanwhile."""
     tip = log.follow()
     views.catch_up(RECALL)
     asked, degraded = _ask(search, views, question)
     with views.reading() as cursor:
-        ranked = _rank(cursor, views, None if asked is None else search, asked, question)
+        searched = _searched(cursor, views, question)  # before all else is read: see KeptColumns
+        tip = log.tip_at(views.position(RECALL, log.name, cursor) + 1, tip)
+        state = None if search is None or asked is None else search.state
+        settled = state is None or state[0] == last_change(cursor)
+        ranked = _rank(cursor, searched, None if asked is None else search, asked, question)
         if judge is not None:
             ranked = _reranked(log, cursor, ranked, question, judge)
-        hits = _hits(log, cursor, ranked, question)
-    return Answer(hits, degraded, tip.size, tip.frontier.root(), fingerprint(search, question.without, judge))
+        hits, gone = _hits(log, cursor, ranked, question)
+    settled = settled and not gone and (search is None or state is None or search.state == state)
+    answer = Answer(hits, degraded, tip.size, tip.frontier.root(), fingerprint(search, question.without, judge))
+    return answer, settled
 
 
 def fingerprint(search: Search | None, without: Collection[str] = (), judge: Reranker | None = None) -> str:
@@ -145,8 +167,9 @@ def _ask(search: Search | None, views: Views, question: Question) -> tuple[Embed
 # ---- the pool
 
 
-def _rank(cursor: Any, views: Views, search: Search | None, asked: Embedded | None, question: Question) -> Ranked:
-    searched = _searched(cursor, views, question)
+def _rank(
+    cursor: Any, searched: Sequence[Searched], search: Search | None, asked: Embedded | None, question: Question
+) -> Ranked:
     matching = lexical.search(cursor, query_tokens(question.text), [(each.columns, each.current) for each in searched])
     there = sum(int(numpy.count_nonzero(each.allowed)) for each in searched)
     limit = there if there <= WHOLE else max(SIDE, question.limit)
@@ -162,24 +185,20 @@ def _rank(cursor: Any, views: Views, search: Search | None, asked: Embedded | No
 
 def _searched(cursor: Any, views: Views, question: Question) -> list[Searched]:
     """The namespaces that are asked, and which of their memories may be found."""
-    namespaces = list(dict.fromkeys(question.namespaces))
-    columns = views.columns.of(cursor, namespaces)
+    namespaces, condition = list(dict.fromkeys(question.namespaces)), question.filters.of_superseded()
+    older = [] if condition is None else list(map(superseded_in, namespaces))
+    whole = views.columns.of(cursor, [*namespaces, *older])
+    columns = whole[: len(namespaces)]
     current = [each.until > question.now for each in columns]
     if question.filters == Filters():
         return [Searched(each, flags, flags) for each, flags in zip(columns, current, strict=True)]
     fulfilling = memories.recallable(cursor, namespaces, question.filters.of_current(question.now))
     allowed = _flagged(columns, fulfilling)
     found = [Searched(each, now | may, may) for each, now, may in zip(columns, current, allowed, strict=True)]
-    return found + _superseded(cursor, views, namespaces, question.filters.of_superseded())
-
-
-def _superseded(cursor: Any, views: Views, namespaces: Sequence[str], condition: Condition | None) -> list[Searched]:
-    """What is superseded in these namespaces and fulfils a condition, as if of namespaces of its own."""
     if condition is None:
-        return []
-    columns = views.columns.of(cursor, list(map(superseded_in, namespaces)))
-    allowed = _flagged(columns, memories.recallable(cursor, namespaces, condition, "superseded"))
-    return [Searched(each, may, may) for each, may in zip(columns, allowed, strict=True)]
+        return found
+    superseded = _flagged(whole[len(namespaces) :], memories.recallable(cursor, namespaces, condition, "superseded"))
+    return found + [Searched(each, may, may) for each, may in zip(whole[len(namespaces) :], superseded, strict=True)]
 
 
 def _flagged(columns: Sequence[Columns], numbers: Sequence[int]) -> list[Flags]:
@@ -286,7 +305,10 @@ def rank(pool: Pool, found: Found, question: Question) -> Ranked:
     for name, raw in {"interaction": found.interaction, "dense": found.dense}.items():
         said[name] = unknown if raw is None else numpy.where(numpy.isnan(raw), numpy.nan, said[name])
     met = unknown if found.interaction is None else found.interaction
-    return Ranked(pool, said, 1 / (1 + numpy.exp(-SLOPE * (met - MIDDLE))), _order(pool, total))
+    relevance = 1 / (1 + numpy.exp(-SLOPE * (met - MIDDLE)))
+    if says_nothing(question.text):
+        relevance = 0.0 * relevance
+    return Ranked(pool, said, relevance, _order(pool, total))
 
 
 def _order(pool: Pool, total: Scores | Integers) -> Places:
@@ -341,20 +363,22 @@ def _sum(columns: Mapping[str, Integers], size: int) -> Integers:
 # ---- the hits
 
 
-def _hits(log: Log, cursor: Any, ranked: Ranked, question: Question) -> tuple[Hit, ...]:
-    """The first so many of the order, each read from the log and verified."""
+def _hits(log: Log, cursor: Any, ranked: Ranked, question: Question) -> tuple[tuple[Hit, ...], bool]:
+    """The first so many of the order, each read from the log and verified; whether any was left out as gone since."""
     hits: list[Hit] = []
-    places = ranked.order
+    places, gone = ranked.order, False
     while len(hits) < question.limit and len(places):
         first, places = numpy.split(places, [question.limit - len(hits)])
         rows = memories.rows_of(cursor, ranked.pool.numbers[first].tolist())
         for place, record in zip(first.tolist(), hydrate(log, rows), strict=True):
             if record.stored.namespace not in question.namespaces:
                 raise ViewsDamaged(f"The views give {record.id} to another namespace. {ViewsDamaged.remedy}")
-            if record.status in question.filters.folded:  # it may have been forgotten since
+            if record.status not in question.filters.folded:
+                gone = True
+            else:
                 record = record.renamed(question.aliases.get(record.namespace, record.namespace))
                 hits.append(Hit(record, _shown(ranked.scores, place), _known(ranked.relevance[place])))
-    return tuple(hits)
+    return tuple(hits), gone
 
 
 def _shown(scores: Mapping[str, Scores], place: int) -> dict[str, float | None]:

@@ -64,6 +64,7 @@ def search(log: Log, views: Views, sought: Sought) -> Found:
     tip = log.follow()
     views.catch_up(RECALL)
     with views.reading() as cursor:
+        tip = log.tip_at(views.position(RECALL, log.name, cursor) + 1, tip)
         newest = memories.next_number(cursor) - 1 if after is None else after.newest
         known = every([condition, Condition("memories.number <= ?", (newest,))])
         total = memories.count(cursor, sought.namespaces, known)

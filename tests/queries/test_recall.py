@@ -2,6 +2,7 @@
 
 import re
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 from tallystick import Memory
 from tallystick.commands.fields import check_namespace
 from tallystick.errors import LogDamaged, Refused, ViewsDamaged
+from tallystick.projections import lexical
 from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.models import places
 from tallystick.projections.views import RECALL
+from tallystick.queries import recall as ranking
 from tallystick.queries.answer import RELEVANT, STAGES, Question
 from tallystick.queries.pool import Pool
 from tallystick.queries.recall import Found, Ranked, fingerprint, rank, recall
@@ -434,7 +437,7 @@ def test_relevance_is_that_of_the_memory_and_what_it_follows(meaning: Memory) ->
 def test_a_question_without_words_is_answered(meaning: Memory) -> None:
     """And one of ten thousand is; nothing of either is relevant."""
     known(meaning, "The office is in Lisbon")
-    for question in ("", "?!", " ".join(f"word{number}" for number in range(10_000))):
+    for question in ("", " ", "?!", "the", " ".join(f"word{number}" for number in range(10_000))):
         assert meaning.recall(question).nothing_relevant
 
 
@@ -464,6 +467,75 @@ def test_a_past_is_ranked_by_what_was_said_then(meaning: Memory) -> None:
         assert found
     assert not meaning.recall("office in Lisbon", without=["lexical"]).hits[0].text.startswith("The office")
     assert [hit.text for hit in meaning.recall("shop in Porto")] == ["The shop is in Porto"]
+
+
+# ---- while others write
+
+
+def test_a_receipt_names_the_log_that_the_answer_is_from(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another opening stores while a question is asked is in the answer and in its receipt, or in neither."""
+    memory.store("The office is in Lisbon")
+    status, ask = memory.status(), ranking._ask
+    with Memory.open(status.store, keys=status.keys, model="none", namespace="project:app") as other:
+
+        def meanwhile(*asked: Any) -> Any:
+            if len(other.search().records) < 2:
+                other.store("The office was in Porto")
+                other.recall("office")
+            return ask(*asked)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ranking, "_ask", meanwhile)
+            found = memory.recall("office")
+    size = memory.why(found.receipt).recalled.log_size
+    assert sorted(hit.record.position for hit in found) == list(range(1, size))
+    assert memory.evaluate(limit=1).recalls[0].change == "same"
+
+
+CHANGES: dict[str, Any] = {
+    "importance": lambda memory, id: memory.revise(id, importance=1.0),
+    "text": lambda memory, id: memory.revise(id, text="office office of many other words"),
+    "author": lambda memory, id: memory.revise(id, author="ana"),
+    "forget": lambda memory, id: memory.forget(id),
+    "store": lambda memory, _: memory.store("another office, later"),
+}
+
+
+def answered(memory: Memory) -> list[tuple[str, float, str]]:
+    """What a question is answered with: texts and scores."""
+    return [(hit.id, hit.score, hit.text) for hit in memory.recall("office of ana", limit=9, without=["utility"])]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("model", ["memory", "meaning"])
+def test_an_answer_is_of_one_moment(
+    request: pytest.FixtureRequest, model: str, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another thread changes while the memories are ranked is in all of the answer or in nothing of it."""
+    memory: Memory = request.getfixturevalue(model)
+    ids = [memory.store(f"office {number}", thread="t").id for number in range(4)]
+    memory.store("something else")
+    memory.embed()
+    before, search = answered(memory), lexical.search
+    others: list[threading.Thread] = []
+
+    def change_and_ask() -> None:
+        CHANGES[change](memory, ids[1])
+        memory.embed()
+        memory.recall("office")
+
+    def meanwhile(*asked: Any) -> Any:
+        if not others:
+            others.append(threading.Thread(target=change_and_ask))
+            others[0].start()
+            others[0].join()
+        return search(*asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lexical, "search", meanwhile)
+        during = answered(memory)
+    assert others
+    assert during in (before, answered(memory))
 
 
 # ---- namespaces
