@@ -10,6 +10,7 @@ from sqlcipher3 import dbapi2
 
 from ..errors import Unavailable
 from .columns import Flags, Places
+from .embedding import PRODUCTS
 
 Floats = NDArray[numpy.float32]
 Doubles = NDArray[numpy.float64]
@@ -26,7 +27,6 @@ SAMPLE = 4096
 """How many vectors the directions are found from."""
 SOME, WORN = 32, 1.25
 """The directions are found anew where one in 32 vectors is new, and they miss a quarter more of those."""
-_PRODUCTS = 1 << 18
 
 
 class Nearest(NamedTuple):
@@ -301,7 +301,7 @@ def _units(rows: NDArray[numpy.floating]) -> Floats:
 
 def _products(rows: NDArray[Any], asked: Floats) -> Floats:
     """The product of each row with a vector or a matrix, in parts for which the library takes no second thread."""
-    most = max(1, _PRODUCTS // asked.size)
+    most = max(1, PRODUCTS // asked.size)
     parts = [
         rows[first : first + most].astype(numpy.float32, copy=False) @ asked for first in range(0, len(rows), most)
     ]
