@@ -47,8 +47,8 @@ class Columns(NamedTuple):
 
     `until` is the instant from which each is not found any more (microseconds). `previous` and `following` are the
     places of the current turns around it in its thread, `windows` how many words it and they have, NOWHERE where there
-    is none. `current` counts the memories that are, `mean_window` is the mean of theirs. What is said of one memory
-    alone may be newer, where another thread has gone on.
+    is none. `current` counts the memories that are, `mean_window` is the mean of theirs. It does not
+    change, whoever goes on.
     """
 
     namespace: str

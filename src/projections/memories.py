@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..events.driver import rows_in
@@ -177,15 +177,6 @@ def rows_of(cursor: Any, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
     """The full rows of these numbers, in the order given."""
     rows = {row[0]: row for row in rows_in(cursor, f"SELECT {_ALL} FROM memories WHERE number IN ({{}})", numbers)}
     return [rows[number] for number in numbers]
-
-
-def streams_of(cursor: Any, numbers: Iterable[int]) -> dict[int, bytes]:
-    """The stream of each of these numbers."""
-    asked = json.dumps(list(numbers))
-    rows = cursor.execute(
-        "SELECT number, stream FROM memories WHERE number IN (SELECT value FROM json_each(?))", (asked,)
-    )
-    return dict(rows.fetchall())
 
 
 def streams_like(cursor: Any, low: bytes, high: bytes) -> list[bytes]:

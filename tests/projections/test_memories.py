@@ -118,8 +118,6 @@ def test_rows_come_in_the_order_they_are_asked_for(memory: Memory) -> None:
     ids = [memory.store(f"Note {number}").id for number in range(3)]
     with memory._opened.views.current(RECALL).reading() as cursor:
         assert [row[1].hex() for row in memories.rows_of(cursor, [3, 1, 2])] == [ids[2], ids[0], ids[1]]
-        streams = memories.streams_of(cursor, [3, 1])
-    assert {number: stream.hex() for number, stream in streams.items()} == {1: ids[0], 3: ids[2]}
 
 
 def test_counts_are_by_status(memory: Memory) -> None:

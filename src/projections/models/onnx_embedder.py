@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING
 from ...errors import ModelMissing
 from .. import embedding
 from ..embedding import PRODUCTS, Embedded
-from .known import MOST_TOKENS, ONNX, REPAIR, TOKENIZER, Known, known_by, onnx_space, read_pinned
-from .onnx_runtime import load
+from .known import ONNX, REPAIR, TOKENIZER, Known, known_by, onnx_space, read_pinned
+from .onnx_runtime import load, run, takes_texts
 
 if TYPE_CHECKING:
     from ..embedding import Floats
-
-MOST_CHARACTERS = 32 * MOST_TOKENS
-"""Characters of a text that are tokenized at all, so that a huge text does not cost for what is cut off."""
 
 
 class OnnxEmbedder:
@@ -38,11 +35,9 @@ class OnnxEmbedder:
         model, model_sha256 = read_pinned(folder / ONNX, pinned)
         tokenizer, tokenizer_sha256 = read_pinned(folder / TOKENIZER, pinned)
         self._session, self._tokenizer, self.runtime = load(folder, model, tokenizer)
-        self._inputs = [item.name for item in self._session.get_inputs()]
         output = self._session.get_outputs()[0]
-        self._output = output.name
         self.width = output.shape[-1]
-        if not INPUTS.issuperset(self._inputs) or len(output.shape) != 3 or not isinstance(self.width, int):
+        if not takes_texts(self._session) or len(output.shape) != 3 or not isinstance(self.width, int):
             raise ModelMissing(f"The model in {folder} does not turn tokens into vectors. {REPAIR}")
         known = known_by(ONNX, model_sha256)
         self._first = known is not None and known.pooling == "first"
@@ -76,16 +71,7 @@ class OnnxEmbedder:
 
     def _run(self, text: str) -> tuple[Floats, list[int], Floats]:
         """The rows of the ordinary tokens and their ids, and the row of the first token, which is a special one."""
-        import numpy  # noqa: PLC0415  as above
-
-        encoded = self._tokenizer.encode(text[:MOST_CHARACTERS].encode("utf-8", "replace").decode())
-        feed = {
-            "input_ids": encoded.ids,
-            "attention_mask": encoded.attention_mask,
-            "token_type_ids": encoded.type_ids,
-        }
-        arrays = {name: numpy.array([feed[name]], dtype=numpy.int64) for name in self._inputs}
-        rows = self._session.run([self._output], arrays)[0][0]
+        rows, encoded = run(self._session, self._tokenizer, text)
         ordinary = [place for place, special in enumerate(encoded.special_tokens_mask) if not special]
         kept = ordinary or range(len(rows))
         return rows[list(kept)], [encoded.ids[place] for place in kept], rows[0]
@@ -114,6 +100,3 @@ def _projection(known: Known | None) -> Floats | None:
         raise ModelMissing(f"{file} is not the pinned one. Install tallystick again.")
     matrix: Floats = numpy.load(BytesIO(content)).astype(numpy.float32)
     return matrix
-
-
-INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})

@@ -10,6 +10,10 @@ from typing import Any
 from ...errors import ModelMissing
 from .known import MOST_TOKENS, REPAIR
 
+_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+MOST_CHARACTERS = 32 * MOST_TOKENS
+"""Characters of a text that are tokenized at all, so that a huge text does not cost for what is cut off."""
+
 
 def load(folder: Path, model: bytes, tokenizer: bytes) -> tuple[Any, Any, str]:
     """An onnxruntime session, a tokenizer, and a line on what they run on."""
@@ -29,6 +33,21 @@ def load(folder: Path, model: bytes, tokenizer: bytes) -> tuple[Any, Any, str]:
     words.no_padding()
     words.enable_truncation(MOST_TOKENS)
     return session, words, f"onnxruntime {onnxruntime.__version__}, {instruction_set()}"
+
+
+def takes_texts(session: Any) -> bool:
+    """Whether a model asks for nothing but what a tokenizer gives."""
+    return _INPUTS.issuperset(item.name for item in session.get_inputs())
+
+
+def run(session: Any, tokenizer: Any, *texts: str) -> tuple[Any, Any]:
+    """What a model gives for a text or a pair, and how that was tokenized."""
+    import numpy  # noqa: PLC0415  0.1 s that a start without a model need not pay
+
+    encoded = tokenizer.encode(*(text[:MOST_CHARACTERS].encode("utf-8", "replace").decode() for text in texts))
+    feed = {"input_ids": encoded.ids, "attention_mask": encoded.attention_mask, "token_type_ids": encoded.type_ids}
+    arrays = {item.name: numpy.array([feed[item.name]], dtype=numpy.int64) for item in session.get_inputs()}
+    return session.run([session.get_outputs()[0].name], arrays)[0][0], encoded
 
 
 def _session(onnxruntime: Any, model: bytes) -> Any:

@@ -17,7 +17,8 @@ from tallystick.errors import ModelMissing
 from tallystick.projections import embedding
 from tallystick.projections.models import onnx_embedder
 from tallystick.projections.models.known import OFFLINE, POOLED_ONLY
-from tallystick.projections.models.onnx_embedder import MOST_CHARACTERS, OnnxEmbedder
+from tallystick.projections.models.onnx_embedder import OnnxEmbedder
+from tallystick.projections.models.onnx_runtime import MOST_CHARACTERS
 from tallystick.projections.models.places import resolve_embedder
 
 PROJECTION = Path(embedding.__file__).with_name(f"{OFFLINE.name}.npy")
