@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from tallystick import Memory
 from tallystick.errors import Refused
+from tallystick.events import recorder
 from tallystick.events.kinds import Recalled
 from tallystick.opened import OpenStore
 from tallystick.projections.models import places
@@ -275,11 +278,16 @@ def test_of_a_store_that_is_only_read(tmp_path: Path) -> None:
         assert memory.status().logs == logs
 
 
-def test_of_the_past(memory: Memory) -> None:
-    """A past knows the recalls there were by then."""
-    first = memory.store("office one").position
-    memory.recall("office")
-    memory.store("office two")
-    memory.recall("office")
-    with memory.at(first) as past:
-        assert [(each.change, len(each.now)) for each in past.evaluate().recalls] == [("same", 1)]
+@pytest.mark.parametrize("clock", [(0, 0, 0, 0, 0), (0, 1, 1, 2, 2), (9, 1, 1, 9, 2)], ids=["still", "coarse", "back"])
+def test_of_the_past(monkeypatch: pytest.MonkeyPatch, memory: Memory, clock: tuple[int, ...]) -> None:
+    """A past knows the recalls there were by then, also where a millisecond holds several events, or the clock errs."""
+    start, ends = time.time_ns(), [0]
+    for turn, milliseconds in enumerate(clock):
+        monkeypatch.setattr(recorder, "time", SimpleNamespace(time_ns=lambda now=start + 10**6 * milliseconds: now))
+        if turn % 2:
+            memory.recall("office")
+        else:
+            ends.append(memory.store(f"office {turn}").position)
+    for position, kept in ((ends[1], [1]), (ends[2], [2, 1])):
+        with memory.at(position) as past:
+            assert [(each.change, len(each.now)) for each in past.evaluate().recalls] == [("same", n) for n in kept]

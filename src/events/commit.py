@@ -25,6 +25,9 @@ class Member(Protocol):
     def reached(self) -> Any:
         """Up to where the log is on the disk once this transaction is."""
 
+    def latest(self) -> int:
+        """The time of the log's last event, of this transaction too."""
+
     def back_to(self, pending: Any) -> None:
         """A part of the transaction failed."""
 
@@ -70,6 +73,10 @@ class GroupCommit:
     def join(self, member: Member) -> None:
         """Let a log take part."""
         self._members.append(member)
+
+    def latest(self) -> int:
+        """The time of the last event that this process knows of in any log: what comes next is later in all of them."""
+        return max((member.latest() for member in self._members), default=0)
 
     def run(self, part: Callable[[Any], Result], *, durable: bool = True) -> Result:
         """Run a part of a transaction and return its result once it has committed (and, if durable, is on the disk)."""

@@ -82,8 +82,9 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         entries, payloads, data_keys = [], [], []
         events = [stored if isinstance(stored, SealedEvent) else _in_clear(stored) for stored in stored_events]
         ends = self._ends(c, events)
+        seen = self._commits.latest()
         for sealed in events:
-            header = self._header(sealed, tip, ends)
+            header = self._header(sealed, tip, tick(max(tip.time, seen), time.time_ns() // 1_000_000), ends)
             entry = sign_entry(header, self._signing())
             place = base + header.position
             entries.append((place, self.identity.number, header.id, header.stream, header.revision, entry))
@@ -98,7 +99,7 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
         self._pending = tip
         return list(range(first, tip.size))
 
-    def _header(self, sealed: SealedEvent, tip: Tip, ends: dict[bytes, int]) -> Header:
+    def _header(self, sealed: SealedEvent, tip: Tip, clock: int, ends: dict[bytes, int]) -> Header:
         stream = sealed.stream
         return Header(
             v=1,
@@ -107,7 +108,7 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
             position=tip.size,
             root=tip.frontier.root(),
             key=self._key_id,
-            time=tick(tip.time, time.time_ns() // 1_000_000),
+            time=clock,
             kind=sealed.topic,
             schema=sealed.schema,
             stream=stream,
@@ -148,6 +149,10 @@ class LogRecorder(EntryReader, SQLiteApplicationRecorder):
     def reached(self) -> Tip:
         """Up to where the log is on the disk once this transaction is: others wrote what was before it."""
         return self._pending or self.tip
+
+    def latest(self) -> int:
+        """The time of the last event, of this transaction too."""
+        return self.reached().time
 
     def back_to(self, pending: Tip | None) -> None:
         """A part of the transaction failed."""
