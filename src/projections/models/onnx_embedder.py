@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...errors import ModelMissing
 from .. import embedding
 from ..embedding import PRODUCTS, Embedded
-from .known import ONNX, REPAIR, TOKENIZER, Known, known_by, onnx_space, read_pinned
+from .known import ONNX, REPAIR, TOKENIZER, Known, known_by, onnx_space, opened_pinned, read_pinned
 from .onnx_runtime import load, run, takes_texts
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ class OnnxEmbedder:
         Raises ModelMissing if a file is absent, not the `pinned` one or not a model of this kind, or if onnxruntime
         or tokenizers is not installed.
         """
-        model, model_sha256 = read_pinned(folder / ONNX, pinned)
-        tokenizer, tokenizer_sha256 = read_pinned(folder / TOKENIZER, pinned)
-        self._session, self._tokenizer, self.runtime = load(folder, model, tokenizer)
+        with opened_pinned(folder / ONNX, pinned) as (model, model_sha256):
+            tokenizer, tokenizer_sha256 = read_pinned(folder / TOKENIZER, pinned)
+            self._session, self._tokenizer, self.runtime = load(folder, model, tokenizer)
         output = self._session.get_outputs()[0]
         self.width = output.shape[-1]
         if not takes_texts(self._session) or len(output.shape) != 3 or not isinstance(self.width, int):

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from ...errors import ModelMissing
-from .known import ONNX, REPAIR, TOKENIZER, Known, read_pinned
+from .known import ONNX, REPAIR, TOKENIZER, Known, opened_pinned, read_pinned
 from .onnx_runtime import load, run, takes_texts
 
 
@@ -18,9 +18,9 @@ class OnnxReranker:
 
     def __init__(self, folder: Path, pinned: Known | None = None) -> None:
         """Load the model, from the very bytes that were hashed. Raises ModelMissing as `OnnxEmbedder` does."""
-        model, model_sha256 = read_pinned(folder / ONNX, pinned)
-        tokenizer, tokenizer_sha256 = read_pinned(folder / TOKENIZER, pinned)
-        self._session, self._tokenizer, self.runtime = load(folder, model, tokenizer)
+        with opened_pinned(folder / ONNX, pinned) as (model, model_sha256):
+            tokenizer, tokenizer_sha256 = read_pinned(folder / TOKENIZER, pinned)
+            self._session, self._tokenizer, self.runtime = load(folder, model, tokenizer)
         if not takes_texts(self._session) or len(self._session.get_outputs()[0].shape) != 2:
             raise ModelMissing(f"The model in {folder} does not judge pairs of texts. {REPAIR}")
         self.id = hashlib.sha256(f"{model_sha256} {tokenizer_sha256}".encode()).hexdigest()[:16]

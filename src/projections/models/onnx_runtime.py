@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from .known import MOST_TOKENS, REPAIR
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 MOST_CHARACTERS = 32 * MOST_TOKENS
 """Characters of a text that are tokenized at all, so that a huge text does not cost for what is cut off."""
+OPEN_FILES = Path("/proc/self/fd")
+"""Where Linux has the files of this process, by number: onnxruntime then reads the one that is open, in parts."""
 
 
-def load(folder: Path, model: bytes, tokenizer: bytes) -> tuple[Any, Any, str]:
+def load(folder: Path, model: BufferedReader, tokenizer: bytes) -> tuple[Any, Any, str]:
     """An onnxruntime session, a tokenizer, and a line on what they run on."""
     try:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read at import: without it, importing opens connections
@@ -50,14 +53,16 @@ def run(session: Any, tokenizer: Any, *texts: str) -> tuple[Any, Any]:
     return session.run([session.get_outputs()[0].name], arrays)[0][0], encoded
 
 
-def _session(onnxruntime: Any, model: bytes) -> Any:
+def _session(onnxruntime: Any, model: BufferedReader) -> Any:
     """A session that is quiet and keeps to the thread that calls it."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    named = OPEN_FILES / str(model.fileno())
+    source = str(named) if named.exists() else model.read()  # which takes the size of the model more of memory
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
 def instruction_set() -> str:

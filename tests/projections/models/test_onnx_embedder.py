@@ -8,14 +8,16 @@ import shutil
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec
+from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 
 from tallystick.errors import ModelMissing
 from tallystick.projections import embedding
-from tallystick.projections.models import onnx_embedder
+from tallystick.projections.models import onnx_embedder, onnx_runtime
 from tallystick.projections.models.known import OFFLINE, POOLED_ONLY
 from tallystick.projections.models.onnx_embedder import OnnxEmbedder
 from tallystick.projections.models.onnx_runtime import MOST_CHARACTERS
@@ -128,6 +130,44 @@ def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_bytes(b"{}")
     with pytest.raises(ModelMissing, match="can't be loaded"):
         resolve_embedder(str(tmp_path))
+
+
+@pytest.mark.parametrize("how", ["written over", "replaced"])
+def test_a_model_that_changes_while_it_is_loaded_is_never_used(
+    monkeypatch: pytest.MonkeyPatch, copy: Path, how: str
+) -> None:
+    """What runs is what was hashed, whether the file is written over or another one takes its place."""
+
+    def load(folder: Path, model: BufferedReader, tokenizer: bytes) -> tuple[Any, Any, str]:
+        other = copy / "model.onnx" if how == "written over" else copy / "other"
+        other.write_bytes(b"\0" + (copy / "model.onnx").read_bytes())
+        other.replace(copy / "model.onnx")
+        return onnx_runtime.load(folder, model, tokenizer)
+
+    monkeypatch.setattr(onnx_embedder, "load", load)
+    with pytest.raises(ModelMissing, match=r"can't be loaded|changed while it was loaded"):
+        OnnxEmbedder(copy, OFFLINE)
+
+
+def test_a_file_touched_while_it_is_loaded_is_refused(monkeypatch: pytest.MonkeyPatch, copy: Path) -> None:
+    """Whatever was written, and whether the runtime noticed."""
+
+    def load(folder: Path, model: BufferedReader, tokenizer: bytes) -> tuple[Any, Any, str]:
+        loaded = onnx_runtime.load(folder, model, tokenizer)
+        (copy / "model.onnx").touch()
+        return loaded
+
+    monkeypatch.setattr(onnx_embedder, "load", load)
+    with pytest.raises(ModelMissing, match="changed while it was loaded"):
+        OnnxEmbedder(copy, OFFLINE)
+
+
+def test_where_open_files_have_no_names_vectors_are_the_same(monkeypatch: pytest.MonkeyPatch, models: Path) -> None:
+    """As on other systems than Linux, where the whole model is read first."""
+    expected = OnnxEmbedder(models / "colbert").document("Ana moved the office to Porto")
+    monkeypatch.setattr(onnx_runtime, "OPEN_FILES", Path("/nowhere"))
+    found = OnnxEmbedder(models / "colbert").document("Ana moved the office to Porto")
+    assert found.vector.tobytes() == expected.vector.tobytes()
 
 
 def test_a_broken_model_beside_a_good_tokenizer_is_refused(copy: Path) -> None:
