@@ -98,7 +98,7 @@ def _again(go_on_to: GoOnTo, asked: Asked, setting: Setting, progress: Progress)
         if search is not None:
             _make_vectors(past, search, question, progress)
         judge = past.judge() if question.rerank else None
-        return compared(asked, recall(past.log, past.recalling(), search, question, judge))
+        return compared(asked, recall(past.log, past.views.opened(), search, question, judge))
     except Refused as error:
         return told(asked, str(error))
 

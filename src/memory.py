@@ -444,7 +444,7 @@ class Memory:
             from .queries.recall import recall  # noqa: PLC0415  numpy
 
             judge = opened.judge() if rerank else None
-            answer = recall(opened.log, opened.recalling(), opened.searching(), asked, judge)
+            answer = recall(opened.log, opened.views.opened(), opened.searching(), asked, judge)
             if then is None:
                 self._echoes.remember(hit.record for hit in answer.hits)
             event = recalled(self._opened.session, asked, answer, then.said if then else opened.said)

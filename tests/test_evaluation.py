@@ -19,6 +19,7 @@ from tallystick.events.kinds import Recalled
 from tallystick.opened import OpenStore
 from tallystick.projections.models import places
 from tallystick.queries import stages
+from tallystick.queries.recall import _constants
 
 from .projections.test_vector_search import PATIENCE, WordEmbedder
 from .queries.test_rerank import Judge
@@ -86,6 +87,7 @@ def test_a_difference_is_listed_where_the_ranking_is_another(memory: Memory, mon
     lived(memory)
     monkeypatch.setattr(stages, "QUESTION", -600.0)
     monkeypatch.setattr(stages, "CONTENT", -900.0)
+    monkeypatch.setattr("tallystick.queries.recall._constants", _constants.__wrapped__)
     found = memory.evaluate()
     assert all(before != now for before, now in (each.pipelines for each in found.recalls))
     assert 0 < found.counts["reordered"] + found.counts["changed"] < len(found.recalls)

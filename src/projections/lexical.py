@@ -24,7 +24,7 @@ Scores = NDArray[numpy.float64]
 
 
 class _Matched(NamedTuple):
-    """The memories of a namespace in which a word counts, in order of places, and how much it weighs there."""
+    """The memories of a namespace in which a word counts, each once, and how much it weighs there."""
 
     places: Places
     weights: Scores
@@ -67,14 +67,17 @@ def _matched(cursor: Any, word: str, columns: Columns, current: Flags, weight: S
     found = numpy.fromstring(occurrences(cursor, columns.namespace, word), dtype=numpy.int64, sep=",")
     own, times = _counted(columns, found[found & 1 == 0] >> 1, current)
     tagged, tagged_times = _counted(columns, found[found & 1 == 1] >> 1, current)
-    after, before = columns.following[own], columns.previous[own]
-    weight[own] += OWN * times
-    weight[after] += PREVIOUS * times
-    weight[before] += FOLLOWING * times
-    weight[tagged] += TAGS * tagged_times
-    weight[NOWHERE] = 0
-    touched = numpy.concatenate([own, after, before, tagged])
-    at = numpy.unique(touched[touched != NOWHERE]) if len(touched) < len(weight) // 8 else numpy.flatnonzero(weight)
+    counts = (
+        (own, OWN * times), (columns.following[own], PREVIOUS * times), (columns.previous[own], FOLLOWING * times),
+        (tagged, TAGS * tagged_times),
+    )  # fmt: skip
+    touched = []
+    weight[NOWHERE] = 1  # as if it were known
+    for places, weights in counts:
+        known = weight[places]
+        touched.append(places[known == 0])
+        weight[places] = known + weights
+    at = numpy.concatenate(touched)
     weights = weight[at]
     weight[at] = 0
     now = current[at]

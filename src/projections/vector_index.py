@@ -19,10 +19,12 @@ STEP = 2.0**-20
 """Scores are multiples of this, so that other arithmetic gives the same order."""
 EXACT = 16384
 """Of so few vectors each is scored."""
-NEAR = 500
+NEAR = 600
 """Of more, so many are found by their sketches, or twice the limit, and scored."""
-DIRECTIONS = 63
-"""In how many directions a sketch says where a vector lies."""
+DIRECTIONS, LEADING = 64, 32
+"""In how many directions a sketch says where a vector lies, and how many of them are scanned."""
+LIKELY, LIKELY_SHARE = 12, 16
+"""By those, so many times as many are found as by all, or one in 16 vectors."""
 SAMPLE = 4096
 """How many vectors the directions are found from."""
 SOME, WORN = 32, 1.25
@@ -67,7 +69,7 @@ class VectorIndex(Protocol):
 class NumpyIndex:
     """A vector index in arrays: 4 bytes of memory for a value, beyond 16,384 vectors 2, and 256 for a sketch.
 
-    Up to there, all are scanned, in float32. Beyond, the sketches are: the 500 nearest by them, or twice the limit, are
+    Up to there, all are scanned, in float32. Beyond, the sketches are: the 600 nearest by them, or twice the limit, are
     scored. The scores given are summed in float64 and in one order, so none depends on the place.
     """
 
@@ -118,7 +120,7 @@ class NumpyIndex:
         there = self._held[:size] & allowed[:size]
         if limit < 1 or not there.any():
             return Nearest(numpy.empty(0, dtype=numpy.intp), numpy.empty(0))
-        places = self._near(unit.astype(numpy.float32), numpy.flatnonzero(there), limit)
+        places = self._near(unit.astype(numpy.float32), there, limit)
         return _best(places, _cosines(self._rows[places], unit), limit)
 
     def cosines(self, query: Floats, places: Places) -> Doubles:
@@ -129,20 +131,18 @@ class NumpyIndex:
         found[held] = _cosines(self._rows[places[held]], unit)
         return found
 
-    def _near(self, unit: Floats, places: Places, limit: int) -> Places:
-        """The places that can hold one of the `limit` best."""
+    def _near(self, unit: Floats, there: Flags, limit: int) -> Places:
+        """The places that can hold one of the `limit` best of those that are flagged."""
         enough = max(NEAR, 2 * limit)
-        if len(places) <= enough:
-            return places
+        if numpy.count_nonzero(there) <= enough:
+            return numpy.flatnonzero(there)
         if self._sketches is not None:
-            return self._sketches.near(unit, places, enough)
-        size = int(places[-1]) + 1
-        scores = (_products(self._rows[:size], unit) / self._lengths[:size])[places]
+            return self._sketches.near(unit, there, enough)
+        scores = numpy.where(there, _products(self._rows[: len(there)], unit) / self._lengths[: len(there)], -2)
         # A float32 sum of n products of unit vectors is wrong by at most n * 2**-24 (Higham, Accuracy and Stability
         # of Numerical Algorithms, section 3.1), both here and at the limit; rounding adds a step.
-        worst = numpy.partition(scores, len(scores) - limit)[len(scores) - limit]
-        within: Places = places[scores >= worst - self._dimensions * 2.0**-23 - 2 * STEP]
-        return within
+        worst = numpy.partition(scores, -limit)[-limit]
+        return numpy.flatnonzero(scores >= worst - self._dimensions * 2.0**-23 - 2 * STEP)
 
     def _make_room(self, size: int) -> None:
         more = max(64, size, 2 * len(self._held)) - len(self._held)
@@ -153,22 +153,21 @@ class NumpyIndex:
 
 
 class _Sketches:
-    """Of each vector, where it lies in the directions in which vectors differ most, and how near their mean it is.
+    """Of each vector, where it lies in the directions in which vectors are longest, those of most length first.
 
-    For a vector v of length one, q the question, m the mean and D the directions, orthogonal and of length one:
-    q.v = m.v + (q - m).(v - m) + m.(q - m), and (q - m).(v - m) is about the product of both in D. After Pearson, "On
-    lines and planes of closest fit" (1901).
+    The product of two vectors of length one is about that of their sketches, for directions D that are orthogonal and
+    of length one: q.v ~ (qD).(vD). After Pearson, "On lines and planes of closest fit" (1901).
     """
 
     def __init__(self, rows: NDArray[numpy.floating], places: Places) -> None:
         """Of the rows at these places, with the directions of some of them."""
         self._since, self._missed = 0, 0.0
-        some = _units(rows[places[:: -(-len(places) // SAMPLE)]])
-        self._mean: Floats = some.mean(axis=0)
-        around = (some - self._mean).astype(numpy.float64)
-        _, directions = numpy.linalg.eigh(numpy.einsum("ni,nj->ij", around, around))
-        self._directions: Floats = directions[:, -DIRECTIONS:].astype(numpy.float32)
-        self._sketches = numpy.zeros((len(rows), self._directions.shape[1] + 1), dtype=numpy.float32)
+        some = _units(rows[places[:: -(-len(places) // SAMPLE)]]).astype(numpy.float64)
+        _, directions = numpy.linalg.eigh(numpy.einsum("ni,nj->ij", some, some))
+        self._directions: Floats = directions[:, : -DIRECTIONS - 1 : -1].astype(numpy.float32)
+        size, width = len(rows), self._directions.shape[1]
+        self._leading = numpy.zeros((size, min(LEADING, width)), dtype=numpy.float32)
+        self._rest = numpy.zeros((size, width - self._leading.shape[1]), dtype=numpy.float32)
         for first in range(0, len(places), SAMPLE):
             self.put(places[first : first + SAMPLE], rows[places[first : first + SAMPLE]])
         self._of, self._missed_then = len(places), self._missed / len(places)
@@ -177,19 +176,18 @@ class _Sketches:
     @property
     def bytes(self) -> int:
         """What they take of memory."""
-        return self._sketches.nbytes
+        return self._leading.nbytes + self._rest.nbytes
 
     def put(self, places: Places, rows: NDArray[numpy.floating]) -> None:
         """Sketch the rows at these places."""
-        more = int(places.max()) + 1 - len(self._sketches)
+        more = int(places.max()) + 1 - len(self._leading)
         if more > 0:
-            self._sketches = numpy.pad(self._sketches, ((0, max(more, len(self._sketches))), (0, 0)))
-        units = _units(rows)
-        around = units - self._mean
-        sketches = _products(around, self._directions)
-        self._sketches[places, :-1], self._sketches[places, -1] = sketches, _products(units, self._mean)
+            more = max(more, len(self._leading))
+            self._leading, self._rest = (numpy.pad(part, ((0, more), (0, 0))) for part in (self._leading, self._rest))
+        sketches = _products(_units(rows), self._directions)
+        self._leading[places], self._rest[places] = sketches[:, :LEADING], sketches[:, LEADING:]
         self._since += len(places)
-        self._missed += float(numpy.square(around).sum() - numpy.square(sketches).sum())
+        self._missed += float(len(places) - numpy.square(sketches).sum())
 
     @property
     def worn(self) -> bool:
@@ -197,14 +195,15 @@ class _Sketches:
         others = self._missed > WORN * self._missed_then * self._since
         return self._since > self._of or (others and self._since * SOME > self._of)
 
-    def near(self, unit: Floats, places: Places, limit: int) -> Places:
-        """The `limit` of these places, in order, whose vectors are nearest to a question by their sketches."""
-        asked: Floats = numpy.ones(self._sketches.shape[1], dtype=numpy.float32)
-        asked[:-1] = (unit - self._mean) @ self._directions
-        size = int(places[-1]) + 1
-        scores = _products(self._sketches[:size], asked)
-        scores = scores if len(places) == size else scores[places]
-        return places[numpy.argpartition(scores, len(scores) - limit)[-limit:]]
+    def near(self, unit: Floats, there: Flags, limit: int) -> Places:
+        """The `limit` places of those flagged, which are more, whose vectors are nearest to a question by sketches."""
+        asked = unit @ self._directions
+        scores = _products(self._leading[: len(there)], asked[:LEADING])
+        if not there.all():
+            scores[~there] = -numpy.inf
+        likely = _about_highest(scores, max(LIKELY * limit, len(there) // LIKELY_SHARE), limit)
+        scores = scores.take(likely) + self._rest.take(likely, axis=0) @ asked[LEADING:]
+        return likely.take(_highest(scores, limit))
 
 
 class SqliteVecIndex:
@@ -290,6 +289,24 @@ def _best(places: Places, cosines: Doubles, limit: int) -> Nearest:
     rounded = numpy.round(cosines / STEP) * STEP + 0.0
     order = numpy.lexsort((places, -rounded))[:limit]
     return Nearest(places[order], rounded[order])
+
+
+def _highest(scores: Floats, limit: int) -> Places:
+    """Where the `limit` highest scores are, in order of places; those that equal the last of them too."""
+    if limit >= len(scores):
+        return numpy.arange(len(scores))
+    return numpy.flatnonzero(scores >= numpy.partition(scores, -limit)[-limit])
+
+
+def _about_highest(scores: Floats, limit: int, least: int) -> Places:
+    """Where the highest scores are, about `limit` of them and no fewer than `least`, in order of places.
+
+    From which score on is told by every sixteenth. -inf is never among them, unless there is nothing else.
+    """
+    some = scores[::16]
+    rank = min(limit // 16, len(some) - 1) + 1
+    found = numpy.flatnonzero(scores >= max(numpy.partition(some, -rank)[-rank], numpy.finfo(numpy.float32).min))
+    return found if len(found) >= least else _highest(scores, limit)
 
 
 def _units(rows: NDArray[numpy.floating]) -> Floats:

@@ -86,9 +86,9 @@ def hydrate(log: Log, rows: Sequence[Sequence[Any]]) -> list[Record]:
 
 def _hydrated(row: Sequence[Any], events: Sequence[LoggedEvent]) -> Record:
     number, stream = row[0], row[1]
-    folded_to = row[memories.REVISION]
-    then = fold([logged for logged in events if logged.header.revision <= folded_to])
-    record = fold(events)
+    until = row[memories.REVISION] + 1
+    then = fold(events[:until])
+    record = fold(events) if len(events) > until else then
     if then is None or record is None or memories.row_of(number, then) != tuple(row):
         raise ViewsDamaged(f"The `memories` view says of {stream.hex()} what its events do not. {ViewsDamaged.remedy}")
     return then if then.status == record.status else record

@@ -53,12 +53,12 @@ def pooled(searched: Sequence[Searched], places: Sequence[Places]) -> Pool:
     return Pool(numpy.concatenate(numbers), numpy.concatenate(threads), whole, list(authors), list(kinds))
 
 
-def with_neighbours(searched: Searched, places: Places) -> Places:
-    """These places, and those of the turns around them that may be found."""
+def neighbours(searched: Searched, places: Places) -> Places:
+    """The places of the turns around these that may be found, in any order."""
     columns = searched.columns
     around = numpy.concatenate([columns.previous[places], columns.following[places]])
-    around = around[around != NOWHERE]
-    return numpy.union1d(places, around[searched.allowed[around]])
+    there: Places = around[around != NOWHERE]
+    return there[searched.allowed[there]]
 
 
 def back(searched: Searched, places: Places, steps: int) -> list[Places]:

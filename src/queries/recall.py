@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy
@@ -23,7 +23,7 @@ from . import dates, stages
 from .answer import STAGES, Answer, Hit, Question, require_stages
 from .filters import Filters
 from .lookup import hydrate
-from .pool import Pool, Searched, back, pooled, with_neighbours
+from .pool import Pool, Searched, back, neighbours, pooled
 from .stages import STEPS, Scores, standardised, stepped
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 WHOLE = 1000
 """Where there are no more memories than this, the pool is all that either search finds."""
 SIDE = 200
-"""Where there are, it is the best so many of each, and the turns around the best of those."""
-WITH_AROUND = 50
+"""Where there are, it is the best so many of each, and the turns around the first of those."""
+WITH_AROUND = 25
 STEPS_BACK = 2
 WAIT_SECONDS = 0.3
 TRIES = 3
@@ -79,9 +79,13 @@ class Search(Protocol):
 
 
 class Found(NamedTuple):
-    """What the two searches say of the pool; NaN where a memory has no vector. No dense scores without a model."""
+    """What the two searches say of the pool; NaN where a memory has no vector. No dense scores without a model.
+
+    `outstanding` are the lexical scores as standard scores among all that may be found, in the pool or not.
+    """
 
     lexical: Scores
+    outstanding: Scores
     dense: Scores | None
     interaction: Scores | None
 
@@ -134,11 +138,16 @@ def _answer(
 
 def fingerprint(search: Search | None, without: Collection[str] = (), judge: Reranker | None = None) -> str:
     """Twelve hexadecimal digits that change with anything that could change an order."""
+    models = search.space if search else "none", judge.id if judge else "none"
+    return hashlib.blake2b(repr((_constants(), sorted(without), models)).encode(), digest_size=6).hexdigest()
+
+
+@lru_cache(1)
+def _constants() -> str:
+    """What no question changes."""
     modules = (stages, dates, lexical, token_codes, vector_index, vector_search)
     constants = [[pair for pair in sorted(vars(module).items()) if pair[0].isupper()] for module in modules]
-    parts = (constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK, sorted(without))
-    models = search.space if search else "none", judge.id if judge else "none"
-    return hashlib.blake2b(repr((parts, models)).encode(), digest_size=6).hexdigest()
+    return repr((constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK))
 
 
 # ---- the question
@@ -173,14 +182,24 @@ def _rank(
     matching = lexical.search(cursor, query_tokens(question.text), [(each.columns, each.current) for each in searched])
     there = sum(int(numpy.count_nonzero(each.allowed)) for each in searched)
     limit = there if there <= WHOLE else max(SIDE, question.limit)
-    scored = partial(_found, search, asked, searched, matching)
-    places = _union(_matching(searched, matching, limit), _nearest(search, asked, searched, limit))
-    found = scored(places)
+    both = _matching(searched, matching), _nearest(search, asked, searched, limit)
+    places = _union(*(_best(found, limit) for found in both))
     if there > WHOLE:
-        places = _with_around(searched, places, found)
-        found = scored(places)
-    found = found._replace(interaction=_interaction(search, asked, searched, places))
+        first = _union(*(_best(found, WITH_AROUND) for found in both))
+        places = _union(places, [neighbours(each, at) for each, at in zip(searched, first, strict=True)])
+    words = _joined([scores[at] for scores, at in zip(matching, places, strict=True)])
+    outstanding = _outstanding(words, [scores for _, scores in both[0]], there)
+    found = Found(stepped(words), outstanding, *_meant(search, asked, searched, places))
     return rank(pooled(searched, places), found, question)
+
+
+def _outstanding(scores: Scores, above_zero: Sequence[Scores], there: int) -> Scores:
+    """Scores as standard scores among all there are, of which these are above 0."""
+    others = _joined(above_zero)
+    mean = others.sum() / max(1, there)
+    deviation = math.sqrt((numpy.square(others - mean).sum() + (there - len(others)) * mean**2) / max(1, there))
+    found: Scores = (scores - mean) / (deviation or 1.0)
+    return found
 
 
 def _searched(cursor: Any, views: Views, question: Question) -> list[Searched]:
@@ -209,61 +228,48 @@ def _flagged(columns: Sequence[Columns], numbers: Sequence[int]) -> list[Flags]:
     return flags
 
 
-def _matching(searched: Sequence[Searched], matching: Sequence[Scores], limit: int) -> list[Places]:
-    """The memories that match best by words."""
+def _matching(searched: Sequence[Searched], matching: Sequence[Scores]) -> list[tuple[Places, Scores]]:
+    """The memories of each namespace that match by words and may be found, and how well they do."""
     places = [numpy.flatnonzero(scores * each.allowed) for each, scores in zip(searched, matching, strict=True)]
-    return _best(places, [scores[at] for scores, at in zip(matching, places, strict=True)], limit)
+    return [(at, scores[at]) for scores, at in zip(matching, places, strict=True)]
 
 
-def _nearest(search: Search | None, asked: Embedded | None, searched: Sequence[Searched], limit: int) -> list[Places]:
-    """The memories that are nearest by meaning."""
+def _nearest(
+    search: Search | None, asked: Embedded | None, searched: Sequence[Searched], limit: int
+) -> list[tuple[Places, Scores]]:
+    """The memories of each namespace that are nearest by meaning, and how near."""
     if search is None or asked is None:
-        return [numpy.empty(0, dtype=numpy.intp) for _ in searched]
-    found = [search.nearest(asked, each.columns, each.allowed, limit) for each in searched]
-    return _best([each.places for each in found], [each.cosines for each in found], limit)
+        return [(numpy.empty(0, dtype=numpy.intp), numpy.empty(0)) for _ in searched]
+    return [search.nearest(asked, each.columns, each.allowed, limit) for each in searched]
 
 
-def _best(places: Sequence[Places], scores: Sequence[Scores], limit: int) -> list[Places]:
+def _best(found: Sequence[tuple[Places, Scores]], limit: int) -> list[Places]:
     """The places of the `limit` best of all namespaces; of equal ones those that come first."""
-    whole = numpy.concatenate([numpy.empty(0), *map(stepped, scores)])
+    whole = stepped(_joined([scores for _, scores in found]))
     if len(whole) <= limit:
-        return list(places)
-    last = numpy.partition(whole, len(whole) - limit)[len(whole) - limit]
+        return [places for places, _ in found]
+    last = numpy.partition(whole, -limit)[-limit]
     best = whole > last
     best[numpy.flatnonzero(whole == last)[: limit - int(numpy.count_nonzero(best))]] = True
-    parts = numpy.split(best, numpy.cumsum([len(each) for each in places])[:-1])
-    return [each[part] for each, part in zip(places, parts, strict=True)]
+    parts = numpy.split(best, numpy.cumsum([len(places) for places, _ in found])[:-1])
+    return [places[part] for (places, _), part in zip(found, parts, strict=True)]
 
 
 def _union(first: Sequence[Places], second: Sequence[Places]) -> list[Places]:
     return [numpy.union1d(one, other) for one, other in zip(first, second, strict=True)]
 
 
-def _with_around(searched: Sequence[Searched], places: Sequence[Places], found: Found) -> list[Places]:
-    """These places, and those of the turns around the best by both searches."""
-    meaning = numpy.zeros(len(found.lexical)) if found.dense is None else standardised(found.dense)
-    both = stages.DENSE_ALONE * meaning + stages.LEXICAL_BESIDE * standardised(found.lexical)
-    parts = numpy.split(both, numpy.cumsum([len(each) for each in places])[:-1])
-    around = zip(searched, _best(places, parts, WITH_AROUND), strict=True)
-    return _union(places, [with_neighbours(each, best) for each, best in around])
-
-
-def _found(
-    search: Search | None,
-    asked: Embedded | None,
-    searched: Sequence[Searched],
-    matching: Sequence[Scores],
-    places: Sequence[Places],
-) -> Found:
-    """What the two searches say of the memories at these places."""
-    words = [scores[at] for scores, at in zip(matching, places, strict=True)]
+def _meant(
+    search: Search | None, asked: Embedded | None, searched: Sequence[Searched], places: Sequence[Places]
+) -> tuple[Scores | None, Scores | None]:
+    """How near the memories at these places are to the question, and how well their tokens meet it."""
     if search is None or asked is None:
-        return Found(_joined(words), None, None)
-    each = zip(searched, places, strict=True)
-    return Found(_joined(words), _joined([_meaning(search, asked, one, at) for one, at in each]), None)
+        return None, None
+    near = [_near(search, asked, each, at) for each, at in zip(searched, places, strict=True)]
+    return stepped(_joined(near)), _interaction(search, asked, searched, places)
 
 
-def _meaning(search: Search, asked: Embedded, searched: Searched, places: Places) -> Scores:
+def _near(search: Search, asked: Embedded, searched: Searched, places: Places) -> Scores:
     """How near these memories are to the question, and in part the turns before them, where no tokens tell that."""
     own = search.cosines(asked, searched.columns, places)
     if asked.tokens is not None:
@@ -274,11 +280,9 @@ def _meaning(search: Search, asked: Embedded, searched: Searched, places: Places
 
 
 def _interaction(
-    search: Search | None, asked: Embedded | None, searched: Sequence[Searched], places: Sequence[Places]
+    search: Search, asked: Embedded, searched: Sequence[Searched], places: Sequence[Places]
 ) -> Scores | None:
     """How well the question meets each of these memories with the turns before it."""
-    if search is None or asked is None:
-        return None
     windows = [numpy.empty((0, 1 + STEPS_BACK), dtype=numpy.int64)]
     for each, at in zip(searched, places, strict=True):
         kept = numpy.zeros(len(each.columns) + 1, dtype=numpy.int64)
@@ -289,7 +293,8 @@ def _interaction(
 
 
 def _joined(scores: Sequence[Scores]) -> Scores:
-    return stepped(numpy.concatenate([numpy.empty(0), *scores]))
+    """The scores of all namespaces, one after the other."""
+    return numpy.concatenate([numpy.empty(0), *scores])
 
 
 # ---- the order
@@ -344,7 +349,7 @@ def _scored(pool: Pool, found: Found, question: Question) -> dict[str, Integers]
     by_words = stages.LEXICAL if late else 1.0 if numpy.isnan(dense).all() else stages.LEXICAL_BESIDE
     stage("interaction", lambda: stages.INTERACTION * standardised(met))
     stage("dense", lambda: by_meaning * standardised(dense))
-    stage("lexical", lambda: by_words * standardised(found.lexical))
+    stage("lexical", lambda: by_words * (found.outstanding if late else standardised(found.lexical)))
     stage("content", partial(stages.content, pool))
     stage("question", partial(stages.question, pool))
     stage("dates", partial(stages.dates, pool, question.text, question.now))

@@ -37,7 +37,12 @@ STEPS = 1 << 20
 """Scores are whole numbers of steps of 2**-20, so that another engine's arithmetic gives the same order."""
 
 _DAY = 86_400_000_000
-_ASKS_TIME = re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b", re.IGNORECASE)
+_ASKS_TIME = re.compile(
+    r"\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b|\b(?:and|or) when\b|"
+    r"\bwhen (?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should)\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"\b(?:when|wh(?:at|ich|om?|ose|ere|y)|how)\b", re.IGNORECASE)
 _ASKS_NUMBER = re.compile(r"\bhow (?:many|much|old|long|often|far)\b", re.IGNORECASE)
 _BOTH = re.compile(r"\bboth\b")
 _JOINS = r"\s*(?:,|&|\band\b)\s*"
@@ -98,10 +103,16 @@ def dates(pool: Pool, asked: str, now: int) -> Scores:
 
 def asked_for(pool: Pool, asked: str) -> Scores:
     """A memory that tells a time, or a number, where the question asks for one."""
-    time = ASKED_TIME if _ASKS_TIME.search(asked) else 0.0
+    time = ASKED_TIME if _asks_time(asked) else 0.0
     number = ASKED_NUMBER if not time and _ASKS_NUMBER.search(asked) else 0.0
     found: Scores = time * _shows(pool, TELLS_A_TIME) + number * _shows(pool, TELLS_A_NUMBER)
     return found
+
+
+def _asks_time(asked: str) -> bool:
+    """Whether a question asks for a time; "what applies when it rains" does not."""
+    first = _ASKS.search(asked)
+    return bool((first and first[0].casefold() == "when") or _ASKS_TIME.search(asked))
 
 
 def utility(pool: Pool, now: int) -> Scores:

@@ -24,7 +24,7 @@ from tallystick.projections.views import RECALL
 from tallystick.queries import recall as ranking
 from tallystick.queries.answer import RELEVANT, STAGES, Question
 from tallystick.queries.pool import Pool
-from tallystick.queries.recall import Found, Ranked, fingerprint, rank, recall
+from tallystick.queries.recall import Found, Ranked, _constants, _outstanding, fingerprint, rank, recall
 from tallystick.queries.stages import STEPS
 from tests.queries.pools import pool
 
@@ -64,7 +64,8 @@ def ranked(pool: Pool, lexical: Scores, dense: Scores | None, met: Scores | None
         return numpy.array([scores.get(number, otherwise) for number in pool.numbers.tolist()], dtype=float)
 
     by_meaning = None if dense is None else said(dense, numpy.nan)
-    found = Found(said(lexical, 0.0), by_meaning, None if met is None else said(met, numpy.nan))
+    words = said(lexical, 0.0)
+    found = Found(words, words, by_meaning, None if met is None else said(met, numpy.nan))
     return rank(pool, found, Question("office", ("default",), 10, 0))
 
 
@@ -90,6 +91,17 @@ def test_one_search_alone_keeps_its_order(scores: Scores) -> None:
     for found in (order(pool(*[{}] * 40), scores, {}), order(pool(*[{}] * 40), {}, scores)):
         for earlier, later in pairwise(number for number in found if number in scores):
             assert scores[earlier] >= scores[later] - 1e-3
+
+
+@given(st.lists(st.floats(0.1, 30), max_size=30), st.integers(0, 500))
+def test_words_stand_out_among_all_that_may_be_found(above_zero: list[float], others: int) -> None:
+    """A standard score, whether those without a word are in the pool or not; 0 where all are equal."""
+    half = len(above_zero) // 2
+    parts = [numpy.array(above_zero[:half]), numpy.array(above_zero[half:])]
+    whole = numpy.array(above_zero + [0.0] * others)
+    found = _outstanding(whole, parts, len(whole))
+    expected = (whole - whole.mean()) / whole.std() if len(whole) and whole.std() > 1e-9 else numpy.zeros(len(whole))
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_what_a_search_did_not_see_counts_as_its_lowest() -> None:
@@ -302,6 +314,7 @@ def test_the_fingerprint_of_a_pipeline_changes_with_what_orders(name: str, monke
     """Every constant by which memories come to stand where they stand is in it."""
     before = fingerprint(None)
     monkeypatch.setattr(f"tallystick.{name}", 7)
+    monkeypatch.setattr("tallystick.queries.recall._constants", _constants.__wrapped__)
     assert fingerprint(None) != before
 
 

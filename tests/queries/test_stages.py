@@ -121,6 +121,15 @@ ASKED = {
     "How manyfold": None,
     "Who was it?": None,
     "": None,
+    "Tell me when Ana moved": "time",
+    "When Ana moved, please": "time",
+    "Who moved to Porto, and when?": "time",
+    "Remind me what she did and when she came back": "time",
+    "I forgot: when will they move?": "time",
+    "What does Ana do when it rains?": None,
+    "Which quota applies when api-v2 is deployed?": None,
+    "How many come when it rains?": "number",
+    "Whenever it rains": None,
 }
 
 
