@@ -18,7 +18,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ SMALL = 1_000
 LIMIT = 50
 STOPPED = 30
 """The most frequent words of the vocabulary stand for those that no index holds: no question asks for them."""
+DRAWN = 10 * QUESTIONS
 FEW = 10
 """Questions to what is slow."""
 
@@ -85,16 +87,22 @@ class DrawnModel:
 
     def query(self, text: str) -> Embedded:
         """Another question each time."""
+        return next(self._drawn)
+
+    @cached_property
+    def _drawn(self) -> Iterator[Embedded]:
+        """Questions without end, drawn before the first is asked."""
         weights = numpy.full(ASKED_TOKENS, 1 / ASKED_TOKENS, dtype=numpy.float32)
-        return Embedded(self.vectors(1)[0], self.vectors(ASKED_TOKENS), weights)
+        vectors = self.vectors(DRAWN)
+        return cycle([Embedded(each, self.vectors(ASKED_TOKENS), weights) for each in vectors])
 
 
 class Pooled(DrawnModel):
     """The same without token vectors."""
 
-    def query(self, text: str) -> Embedded:
-        """Another question each time."""
-        return Embedded(self.vectors(1)[0])
+    @cached_property
+    def _drawn(self) -> Iterator[Embedded]:
+        return cycle([Embedded(each) for each in self.vectors(DRAWN)])
 
 
 KINDS: dict[str, Callable[[int], DrawnModel | None]] = {

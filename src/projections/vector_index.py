@@ -77,7 +77,7 @@ class NumpyIndex:
         """An empty index of vectors of `dimensions` values."""
         self._dimensions = dimensions
         self._rows: NDArray[numpy.floating] = numpy.empty((0, dimensions), dtype=numpy.float32)
-        self._lengths = numpy.ones(0, dtype=numpy.float32)
+        self._lengths = numpy.ones(0, dtype=numpy.float64)
         self._held = numpy.zeros(0, dtype=bool)
         self._count = 0
         self._sketches: _Sketches | None = None
@@ -100,7 +100,7 @@ class NumpyIndex:
         self._make_room(int(places.max()) + 1)
         self._count += len(places) - int(numpy.count_nonzero(self._held[places]))
         self._rows[places], self._held[places] = rows, True
-        self._lengths[places] = numpy.linalg.norm(rows.astype(numpy.float32), axis=1)
+        self._lengths[places] = _lengths(rows.astype(numpy.float64))
         if self._sketches is not None:
             self._sketches.put(places, rows)
         if self._count > EXACT and (self._sketches is None or self._sketches.worn):
@@ -121,15 +121,20 @@ class NumpyIndex:
         if limit < 1 or not there.any():
             return Nearest(numpy.empty(0, dtype=numpy.intp), numpy.empty(0))
         places = self._near(unit.astype(numpy.float32), there, limit)
-        return _best(places, _cosines(self._rows[places], unit), limit)
+        return _best(places, self._cosines(places, unit), limit)
 
     def cosines(self, query: Floats, places: Places) -> Doubles:
         """The cosine of the vector at each of these places, not rounded; NaN where there is none."""
         unit, found = _unit(query, self._dimensions), numpy.full(len(places), numpy.nan)
         held = places < len(self._held)
         held[held] = self._held[places[held]]
-        found[held] = _cosines(self._rows[places[held]], unit)
+        found[held] = self._cosines(places[held], unit)
         return found
+
+    def _cosines(self, places: Places, unit: Doubles) -> Doubles:
+        """The cosine of the vector at each of these places; einsum sums every row in the same order."""
+        products: Doubles = numpy.einsum("ij,j->i", self._rows[places].astype(numpy.float64), unit)
+        return products / self._lengths[places]
 
     def _near(self, unit: Floats, there: Flags, limit: int) -> Places:
         """The places that can hold one of the `limit` best of those that are flagged."""
@@ -277,11 +282,10 @@ def _unit(query: Floats, dimensions: int) -> Doubles:
     return wide / numpy.linalg.norm(wide)
 
 
-def _cosines(rows: NDArray[numpy.floating], unit: Doubles) -> Doubles:
-    """The cosine of each row with a vector of length one; einsum sums every row in the same order."""
-    wide = rows.astype(numpy.float64)
-    cosines: Doubles = numpy.einsum("ij,j->i", wide, unit) / numpy.sqrt(numpy.einsum("ij,ij->i", wide, wide))
-    return cosines
+def _lengths(rows: Doubles) -> Doubles:
+    """The length of each row; einsum sums every row in the same order."""
+    lengths: Doubles = numpy.sqrt(numpy.einsum("ij,ij->i", rows, rows))
+    return lengths
 
 
 def _best(places: Places, cosines: Doubles, limit: int) -> Nearest:
