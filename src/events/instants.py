@@ -29,4 +29,4 @@ def moment(microseconds: int) -> datetime:
 
 
 def _refuse_naive(written: datetime, field: str) -> NoReturn:
-    raise Refused(f"{field}: {written} has no time zone. Add one: 2026-05-08T13:56:00Z or +02:00.")
+    raise Refused(f"{field}: {written} has no time zone. Add one: {written.isoformat()}Z, or +02:00 in place of the Z.")

@@ -81,7 +81,7 @@ class Filters:
         """As `of_all`, for rows of memories that are current anyway. Raises Refused where others are asked for."""
         unfit = [status for status in self.statuses if status not in _EXPIRY]
         if unfit and self.as_of is None:
-            raise Refused(f"What is {unfit[0]} is not recalled. Look for it with search(status={unfit[0]!r}).")
+            raise Refused(f"What is {unfit[0]} is not recalled. Look for it with search, by status {unfit[0]}.")
         return self._with([Condition(_EXPIRY[status], (now,)) for status in self.statuses if status in _EXPIRY])
 
     def of_superseded(self) -> Condition | None:
