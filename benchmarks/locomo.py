@@ -249,10 +249,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     takes.add_argument("--without", nargs="*", default=(), metavar="STAGE", help="leave stages of the ranking out")
     takes.add_argument("--rerank", action="store_true", help="have the first 20 judged by a cross-encoder")
     takes.add_argument("--ablations", action="store_true", help="leave out each stage in turn: one table of all")
+    takes.add_argument("--as-chats", action="store_true", help="speakers are user and assistant; see benchmarks.chats")
     takes.add_argument("--together", action="store_true", help="all conversations in one namespace")
     takes.add_argument("--conversations", type=_span, metavar="FIRST-LAST", help="some only: 0-4")
     options = takes.parse_args(given)
     conversations = load(options.data)[slice(*(options.conversations or (None,)))]
+    if options.as_chats:
+        from benchmarks.chats import as_chats  # noqa: PLC0415  which is made of what is here
+
+        conversations = as_chats(conversations)
     if options.together:
         conversations = together(conversations)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -19,7 +19,7 @@ from ..projections.shelves import superseded_in
 from ..projections.tokens import query_tokens, says_nothing
 from ..projections.vector import document_of, last_change
 from ..projections.views import RECALL, Views
-from . import dates, stages
+from . import dates, roles, stages
 from .answer import STAGES, Answer, Hit, Question, require_stages
 from .filters import Filters
 from .lookup import hydrate
@@ -145,7 +145,7 @@ def fingerprint(search: Search | None, without: Collection[str] = (), judge: Rer
 @lru_cache(1)
 def _constants() -> str:
     """What no question changes."""
-    modules = (stages, dates, lexical, token_codes, vector_index, vector_search)
+    modules = (stages, dates, roles, lexical, token_codes, vector_index, vector_search)
     constants = [[pair for pair in sorted(vars(module).items()) if pair[0].isupper()] for module in modules]
     return repr((constants, WHOLE, SIDE, WITH_AROUND, STEPS_BACK))
 

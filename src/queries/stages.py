@@ -15,6 +15,7 @@ from ..projections.columns import NOWHERE, Places
 from ..projections.cues import ASKS, TELLS_A_NUMBER, TELLS_A_TIME
 from .dates import dates_in, nearness
 from .pool import Pool
+from .roles import role_of
 
 INTERACTION, DENSE, LEXICAL = 1.0, 0.25, 0.2
 DENSE_ALONE, LEXICAL_BESIDE = 1.0, 0.5
@@ -140,10 +141,16 @@ def thread(pool: Pool, scores: Scores) -> Scores:
 
 
 def author(pool: Pool, asked: str) -> Scores:
-    """A memory by the one whom the question is about: the only author named, or the first of two."""
+    """A memory by the one whom the question is about: the only author named, or the first of two.
+
+    Where none is named, by the user or the assistant of a chat, as the question's pronouns say.
+    """
     text = _folded(asked)
     named = _authors(pool.authors, text)
     about = named[0] if len(named) == 1 or (len(named) == 2 and not _joined(text, named)) else ()
+    if not named:
+        role = role_of(text)
+        about = tuple(name for name in pool.authors if _folded(name).strip() in role)
     found: Scores = numpy.isin(pool.rows["author"], [pool.authors.index(name) for name in about]) * numpy.float64(
         AUTHOR
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.chats import as_asked
 from benchmarks.locomo import ALWAYS
 
 ROOT = Path(__file__).parents[2]
@@ -89,3 +90,24 @@ def test_each_stage_is_left_out_in_turn(data: Path) -> None:
     assert report["ablations"]["all"]["all stages"]["hit@10"]["percent"] == 75.0
     assert report["ablations"]["all"]["lexical"]["mrr"] < 75.0
     assert "all: no lexical" in run(data, "--ablations")
+
+
+def test_conversations_as_chats(data: Path) -> None:
+    """Each speaker is the user once, and each question is asked twice."""
+    report = json.loads(run(data, "--json", "--as-chats"))
+    assert (report["overall"]["n"], report["ingestion"]["turns"]) == (8, 26)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("What did Ida paint?", "What did I paint?"),
+        ("What did Omar tell Ida about his dog?", "What did you tell me about his dog?"),
+        ("Is Omar's dog his?", "Is your dog your?"),
+        ("Does Ida like her dog?", "Do I like my dog?"),
+        ("Who is Idaho's governor?", "Who is Idaho's governor?"),
+    ],
+)
+def test_a_question_as_the_user_asks_the_assistant(question: str, asked: str) -> None:
+    """By words alone, so not always as people speak."""
+    assert as_asked(question, "Ida", ["Omar"]) == asked
