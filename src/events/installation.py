@@ -245,7 +245,11 @@ class Installation:
         self.until = position + 1
 
     def _access_before(self, position: int) -> int:
-        """How many events the access log had when the memory log got this position."""
+        """How many events of the access log come before a position of the memory log.
+
+        By the clock: of two processes that append in one millisecond, or whose wall clocks go back, either may come
+        first.
+        """
         low, high = 1, self.access.follow().size
         if position >= self.memory.tip.size:
             return high

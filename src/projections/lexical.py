@@ -21,6 +21,14 @@ PRUNED_FROM, PRUNED_SHARE = 100_000, 0.2
 """Among so many memories, a word that more than this share of them hold does not tell them apart."""
 
 Scores = NDArray[numpy.float64]
+Counts = NDArray[numpy.int32]
+
+
+class Matches(NamedTuple):
+    """By place in a namespace: how well a question's words match each memory, 0 where none does, and how many do."""
+
+    scores: Scores
+    words: Counts
 
 
 class _Matched(NamedTuple):
@@ -30,8 +38,8 @@ class _Matched(NamedTuple):
     weights: Scores
 
 
-def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, Flags]]) -> list[Scores]:
-    """The BM25 score of each memory of these namespaces, 0 where no word is; current ones are flagged.
+def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, Flags]]) -> list[Matches]:
+    """The BM25 score of each memory of these namespaces; current ones are flagged.
 
     After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the fields of
     a memory weighed as one text, and the inverse document frequency of all namespaces together kept above 0 as Lucene
@@ -39,18 +47,19 @@ def search(cursor: Any, words: Sequence[str], searched: Sequence[tuple[Columns, 
     rarest of them where there are no others. Raises ViewsDamaged where a word leads to no memory of its namespace.
     """
     total = sum(columns.current for columns, _ in searched)
-    scores = [numpy.zeros(len(columns)) for columns, _ in searched]
+    found = [Matches(numpy.zeros(len(each)), numpy.zeros(len(each), dtype=numpy.int32)) for each, _ in searched]
     blank = [numpy.zeros(len(columns) + 1) for columns, _ in searched]
     for word in _telling(cursor, words, [columns for columns, _ in searched], total):
         matched = [_matched(cursor, word, *each, weight) for each, weight in zip(searched, blank, strict=True)]
         holding = sum(len(each.places) for each in matched)
         telling = math.log1p(max(0.0, total - holding + 0.5) / (holding + 0.5))
-        for (columns, _), (places, weights), found in zip(searched, matched, scores, strict=True):
+        for (columns, _), (places, weights), (scores, counts) in zip(searched, matched, found, strict=True):
             long = columns.windows[places] / columns.mean_window if len(places) else 0.0
-            found[places] += (
+            scores[places] += (
                 telling * weights * (SATURATION + 1) / (weights + SATURATION * (1 - LENGTH + LENGTH * long))
             )
-    return scores
+            counts[places] += 1
+    return found
 
 
 def _telling(cursor: Any, words: Sequence[str], searched: Sequence[Columns], total: int) -> Sequence[str]:
@@ -63,7 +72,10 @@ def _telling(cursor: Any, words: Sequence[str], searched: Sequence[Columns], tot
 
 
 def _matched(cursor: Any, word: str, columns: Columns, current: Flags, weight: Scores) -> _Matched:
-    """Where a word counts, and how much. `weight` has room for each place, and one for nowhere; it is left blank."""
+    """Where a word counts, and how much. `weight` has room for each place, which is left blank, and one for nowhere.
+
+    No place is twice among those of one field: a memory has one turn before it, and is before one.
+    """
     found = numpy.fromstring(occurrences(cursor, columns.namespace, word), dtype=numpy.int64, sep=",")
     own, times = _counted(columns, found[found & 1 == 0] >> 1, current)
     tagged, tagged_times = _counted(columns, found[found & 1 == 1] >> 1, current)
@@ -72,11 +84,11 @@ def _matched(cursor: Any, word: str, columns: Columns, current: Flags, weight: S
         (tagged, TAGS * tagged_times),
     )  # fmt: skip
     touched = []
-    weight[NOWHERE] = 1  # as if it were known
+    weight[NOWHERE] = 1  # so that it never counts as new
     for places, weights in counts:
-        known = weight[places]
-        touched.append(places[known == 0])
-        weight[places] = known + weights
+        before = weight[places]
+        touched.append(places[before == 0])
+        weight[places] = before + weights
     at = numpy.concatenate(touched)
     weights = weight[at]
     weight[at] = 0

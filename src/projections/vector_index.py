@@ -24,11 +24,14 @@ NEAR = 600
 DIRECTIONS, LEADING = 64, 32
 """In how many directions a sketch says where a vector lies, and how many of them are scanned."""
 LIKELY, LIKELY_SHARE = 12, 16
-"""By those, so many times as many are found as by all, or one in 16 vectors."""
+"""Of what is scanned, about so many times as many go on as whole sketches find; one in 16 where that is more."""
 SAMPLE = 4096
 """How many vectors the directions are found from."""
 SOME, WORN = 32, 1.25
 """The directions are found anew where one in 32 vectors is new, and they miss a quarter more of those."""
+
+_ROUNDING = 1e-5
+"""What a sketch in as many directions as there are dimensions may miss of a length of one."""
 
 
 class Nearest(NamedTuple):
@@ -197,17 +200,20 @@ class _Sketches:
     @property
     def worn(self) -> bool:
         """Whether most vectors came since, or some that the directions miss more of than of those they are from."""
-        others = self._missed > WORN * self._missed_then * self._since
+        others = self._missed > (WORN * self._missed_then + _ROUNDING) * self._since
         return self._since > self._of or (others and self._since * SOME > self._of)
 
     def near(self, unit: Floats, there: Flags, limit: int) -> Places:
-        """The `limit` places of those flagged, which are more, whose vectors are nearest to a question by sketches."""
+        """Of the flagged places, which are more than `limit`, so many whose vectors are nearest by their sketches.
+
+        And those whose sketches are as near as the last.
+        """
         asked = unit @ self._directions
         scores = _products(self._leading[: len(there)], asked[:LEADING])
         if not there.all():
             scores[~there] = -numpy.inf
-        likely = _about_highest(scores, max(LIKELY * limit, len(there) // LIKELY_SHARE), limit)
-        scores = scores.take(likely) + self._rest.take(likely, axis=0) @ asked[LEADING:]
+        likely = _about_highest(scores, max(LIKELY * limit, len(there) // LIKELY_SHARE))
+        scores = scores.take(likely) + _products(self._rest.take(likely, axis=0), asked[LEADING:])
         return likely.take(_highest(scores, limit))
 
 
@@ -296,21 +302,20 @@ def _best(places: Places, cosines: Doubles, limit: int) -> Nearest:
 
 
 def _highest(scores: Floats, limit: int) -> Places:
-    """Where the `limit` highest scores are, in order of places; those that equal the last of them too."""
-    if limit >= len(scores):
-        return numpy.arange(len(scores))
-    return numpy.flatnonzero(scores >= numpy.partition(scores, -limit)[-limit])
+    """Where the `limit` highest scores are, in order of places; those that equal the last of them too, never -inf."""
+    return numpy.flatnonzero(scores >= _least(scores, limit))
 
 
-def _about_highest(scores: Floats, limit: int, least: int) -> Places:
-    """Where the highest scores are, about `limit` of them and no fewer than `least`, in order of places.
+def _about_highest(scores: Floats, limit: int) -> Places:
+    """As `_highest`, of about the `limit` highest: from which score on is told by every sixteenth."""
+    found = numpy.flatnonzero(scores >= _least(scores[::16], limit // 16))
+    return found if limit // 2 < len(found) < 2 * limit else _highest(scores, limit)
 
-    From which score on is told by every sixteenth. -inf is never among them, unless there is nothing else.
-    """
-    some = scores[::16]
-    rank = min(limit // 16, len(some) - 1) + 1
-    found = numpy.flatnonzero(scores >= max(numpy.partition(some, -rank)[-rank], numpy.finfo(numpy.float32).min))
-    return found if len(found) >= least else _highest(scores, limit)
+
+def _least(scores: Floats, limit: int) -> float:
+    """The last of the `limit` highest scores; the lowest that is finite where there are no more."""
+    lowest = float(numpy.finfo(numpy.float32).min)
+    return max(lowest, float(numpy.partition(scores, -limit)[-limit])) if limit < len(scores) else lowest
 
 
 def _units(rows: NDArray[numpy.floating]) -> Floats:
@@ -322,7 +327,7 @@ def _units(rows: NDArray[numpy.floating]) -> Floats:
 
 def _products(rows: NDArray[Any], asked: Floats) -> Floats:
     """The product of each row with a vector or a matrix, in parts for which the library takes no second thread."""
-    most = max(1, PRODUCTS // asked.size)
+    most = max(1, PRODUCTS // max(1, asked.size))
     parts = [
         rows[first : first + most].astype(numpy.float32, copy=False) @ asked for first in range(0, len(rows), most)
     ]

@@ -14,6 +14,7 @@ from ..errors import ModelMissing, Refused, ViewsDamaged
 from ..events.log import Log
 from ..projections import lexical, memories, token_codes, vector_index, vector_search
 from ..projections.columns import NOWHERE, Columns, Flags, Integers, Places
+from ..projections.lexical import Counts, Matches
 from ..projections.reranking import Reranker
 from ..projections.shelves import superseded_in
 from ..projections.tokens import query_tokens, says_nothing
@@ -35,6 +36,7 @@ WHOLE = 1000
 SIDE = 200
 """Where there are, it is the best so many of each, and the turns around the first of those."""
 WITH_AROUND = 25
+"""Of how many of each."""
 STEPS_BACK = 2
 WAIT_SECONDS = 0.3
 TRIES = 3
@@ -81,7 +83,7 @@ class Search(Protocol):
 class Found(NamedTuple):
     """What the two searches say of the pool; NaN where a memory has no vector. No dense scores without a model.
 
-    `outstanding` are the lexical scores as standard scores among all that may be found, in the pool or not.
+    `outstanding` are the lexical scores as standard scores among all that may be found, whether in the pool or not.
     """
 
     lexical: Scores
@@ -187,18 +189,24 @@ def _rank(
     if there > WHOLE:
         first = _union(*(_best(found, WITH_AROUND) for found in both))
         places = _union(places, [neighbours(each, at) for each, at in zip(searched, first, strict=True)])
-    words = _joined([scores[at] for scores, at in zip(matching, places, strict=True)])
-    outstanding = _outstanding(words, [scores for _, scores in both[0]], there)
-    found = Found(stepped(words), outstanding, *_meant(search, asked, searched, places))
+    words = stepped(_joined([scores[at] for (scores, _), at in zip(matching, places, strict=True)]))
+    counts = _joined([each.words[at] for each, at in zip(matching, places, strict=True)])
+    outstanding = _outstanding(words, counts, [scores for _, scores in both[0]], there)
+    found = Found(words, outstanding, *_meant(search, asked, searched, places))
     return rank(pooled(searched, places), found, question)
 
 
-def _outstanding(scores: Scores, above_zero: Sequence[Scores], there: int) -> Scores:
-    """Scores as standard scores among all there are, of which these are above 0."""
-    others = _joined(above_zero)
-    mean = others.sum() / max(1, there)
-    deviation = math.sqrt((numpy.square(others - mean).sum() + (there - len(others)) * mean**2) / max(1, there))
-    found: Scores = (scores - mean) / (deviation or 1.0)
+def _outstanding(words: Scores, counts: Scores, above_zero: Sequence[Scores], there: int) -> Scores:
+    """Lexical scores as standard scores among all that may be found, of which some are above 0; so much a word at most.
+
+    `counts` are how many words of the question each memory has.
+    """
+    others = stepped(_joined(above_zero))
+    if not there or (len(others) == there and others.min() == others.max()):
+        return numpy.zeros(len(words))
+    mean = others.sum() / there
+    deviation = math.sqrt((numpy.square(others - mean).sum() + (there - len(others)) * mean**2) / there)
+    found: Scores = numpy.minimum((words - mean) / (deviation or 1.0), stages.OUTSTANDING * counts)
     return found
 
 
@@ -228,10 +236,10 @@ def _flagged(columns: Sequence[Columns], numbers: Sequence[int]) -> list[Flags]:
     return flags
 
 
-def _matching(searched: Sequence[Searched], matching: Sequence[Scores]) -> list[tuple[Places, Scores]]:
+def _matching(searched: Sequence[Searched], matching: Sequence[Matches]) -> list[tuple[Places, Scores]]:
     """The memories of each namespace that match by words and may be found, and how well they do."""
-    places = [numpy.flatnonzero(scores * each.allowed) for each, scores in zip(searched, matching, strict=True)]
-    return [(at, scores[at]) for scores, at in zip(matching, places, strict=True)]
+    places = [numpy.flatnonzero(scores * each.allowed) for each, (scores, _) in zip(searched, matching, strict=True)]
+    return [(at, scores[at]) for (scores, _), at in zip(matching, places, strict=True)]
 
 
 def _nearest(
@@ -292,7 +300,7 @@ def _interaction(
     return None if found is None else stepped(found)
 
 
-def _joined(scores: Sequence[Scores]) -> Scores:
+def _joined(scores: Sequence[Scores | Counts]) -> Scores:
     """The scores of all namespaces, one after the other."""
     return numpy.concatenate([numpy.empty(0), *scores])
 

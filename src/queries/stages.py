@@ -22,6 +22,8 @@ DENSE_ALONE, LEXICAL_BESIDE = 1.0, 0.5
 """The weights where there are no token vectors."""
 DENSE_BEFORE = 0.5
 """What the turn before a memory counts there beside its own vector."""
+OUTSTANDING = 6.0
+"""Beside token vectors, how far each word of the question can make a memory stand out: it may be there by chance."""
 CONTENT, CONTENT_WORDS = 0.5, 25
 QUESTION = -0.6
 ASKED_TIME, ASKED_NUMBER = 0.75, 0.3
@@ -39,11 +41,15 @@ STEPS = 1 << 20
 
 _DAY = 86_400_000_000
 _ASKS_TIME = re.compile(
-    r"\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b|\b(?:and|or) when\b|"
-    r"\bwhen (?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should)\b",
+    r"\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b|"
+    r"\bwhen (?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|exactly)\b|"
+    r"\bwhen(?:'s\b|\s*[?.!,;]|\s*$)|"
+    r"\b(?:ask|find out|know|recall|remember|remind|say|sure|tell|told|wonder)(?:s|ed)?"
+    r"(?: (?:her|him|me|them|us|you))? when\b",
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"\b(?:when|wh(?:at|ich|om?|ose|ere|y)|how)\b", re.IGNORECASE)
+_THEN_ASKS = re.compile(r",\s*(?:wh(?:at|ich|om?|ose|ere|y)|how)\b", re.IGNORECASE)
 _ASKS_NUMBER = re.compile(r"\bhow (?:many|much|old|long|often|far)\b", re.IGNORECASE)
 _BOTH = re.compile(r"\bboth\b")
 _JOINS = r"\s*(?:,|&|\band\b)\s*"
@@ -111,9 +117,10 @@ def asked_for(pool: Pool, asked: str) -> Scores:
 
 
 def _asks_time(asked: str) -> bool:
-    """Whether a question asks for a time; "what applies when it rains" does not."""
+    """Whether a question asks for a time; "what applies when it rains" does not, nor "when it rains, what applies"."""
     first = _ASKS.search(asked)
-    return bool((first and first[0].casefold() == "when") or _ASKS_TIME.search(asked))
+    when = first is not None and first[0].casefold() == "when" and not _THEN_ASKS.search(asked)
+    return when or bool(_ASKS_TIME.search(asked))
 
 
 def utility(pool: Pool, now: int) -> Scores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -57,7 +58,7 @@ def test_a_time_without_a_zone_is_refused_everywhere(way: Way, field: str) -> No
     for wrong in (*NAIVE, *NO_TIME):
         refused = way.refusal("store", "zebra", **{field: wrong or " "})
         assert refused.kind == "Refused"
-        assert field in refused.message and "2026-05-08T13:56:00Z" in refused.message
+        assert field in refused.message and re.search(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", refused.message)
     (row,) = way.ask_rows([{"text": "zebra", field: NAIVE[0]}])
     assert (row["outcome"], "time zone" in row["reason"]) == ("refused", True)
     memory = way.store("zebra")

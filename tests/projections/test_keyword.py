@@ -40,7 +40,7 @@ def scores(memory: Memory, question: str, *namespaces: str, now: int = NOW) -> d
     return {
         number: score
         for each, of in zip(columns, found, strict=True)
-        for number, score in zip(each.numbers.tolist(), of.tolist(), strict=True)
+        for number, score in zip(each.numbers.tolist(), of.scores.tolist(), strict=True)
         if score
     }
 

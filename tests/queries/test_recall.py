@@ -22,10 +22,11 @@ from tallystick.projections.embedding import Embedded, Space
 from tallystick.projections.models import places
 from tallystick.projections.views import RECALL
 from tallystick.queries import recall as ranking
+from tallystick.queries import stages
 from tallystick.queries.answer import RELEVANT, STAGES, Question
 from tallystick.queries.pool import Pool
 from tallystick.queries.recall import Found, Ranked, _constants, _outstanding, fingerprint, rank, recall
-from tallystick.queries.stages import STEPS
+from tallystick.queries.stages import STEPS, stepped
 from tests.queries.pools import pool
 
 Scores = dict[int, float]
@@ -97,11 +98,18 @@ def test_one_search_alone_keeps_its_order(scores: Scores) -> None:
 def test_words_stand_out_among_all_that_may_be_found(above_zero: list[float], others: int) -> None:
     """A standard score, whether those without a word are in the pool or not; 0 where all are equal."""
     half = len(above_zero) // 2
-    parts = [numpy.array(above_zero[:half]), numpy.array(above_zero[half:])]
-    whole = numpy.array(above_zero + [0.0] * others)
-    found = _outstanding(whole, parts, len(whole))
-    expected = (whole - whole.mean()) / whole.std() if len(whole) and whole.std() > 1e-9 else numpy.zeros(len(whole))
+    whole = stepped(numpy.array(above_zero + [0.0] * others))
+    found = _outstanding(whole, whole + 100, [whole[:half], whole[half : len(above_zero)]], len(whole))
+    expected = (whole - whole.mean()) / whole.std() if len({*whole.tolist()}) > 1 else numpy.zeros(len(whole))
     assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_chance_word_counts_no_more_than_so_much() -> None:
+    """However rare a word is; the more words of the question a memory has, the more it may stand out."""
+    scores, counts = numpy.array([20.0, 30.0, 0.0]), numpy.array([1.0, 3.0, 0.0])
+    found = _outstanding(scores, counts, [scores[:2]], 100_000)
+    assert found[:2].tolist() == [stages.OUTSTANDING, 3 * stages.OUTSTANDING]
+    assert -0.01 < found[2] < 0
 
 
 def test_what_a_search_did_not_see_counts_as_its_lowest() -> None:

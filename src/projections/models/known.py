@@ -137,38 +137,44 @@ def space_of(known: Known) -> Space | None:
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, read in parts. Raises ModelMissing where it can't be read."""
-    with _reading(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with _opened(path) as file:
+        return _hashed(path, file)
 
 
 @contextmanager
 def opened_pinned(path: Path, pinned: Known | None) -> Iterator[tuple[BufferedReader, str]]:
     """A model file, open at its beginning, and its SHA-256, compared with the pinned one.
 
-    Raises ModelMissing, at the end too where the file has changed meanwhile: what was read is not what was hashed.
+    Raises ModelMissing, at the end too where the file system tells that the file has changed meanwhile.
     """
-    with _reading(path) as file:
+    with _opened(path) as file:
         before = _stamp(file)
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = _hashed(path, file)
         require_pinned(path, sha256, pinned)
-        file.seek(0)
         yield file, sha256
         if _stamp(file) != before:
             raise ModelMissing(f"The model file {path} changed while it was loaded. Try again.")
 
 
+def _opened(path: Path) -> BufferedReader:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _hashed(path: Path, file: BufferedReader) -> str:
+    try:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return sha256
+
+
 def _stamp(file: BufferedReader) -> tuple[int, int, int]:
     told = os.fstat(file.fileno())
     return told.st_size, told.st_mtime_ns, told.st_ctime_ns
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[BufferedReader]:
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise unreadable(path, error) from error
 
 
 def read_pinned(path: Path, pinned: Known | None) -> tuple[bytes, str]:

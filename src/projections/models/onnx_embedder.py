@@ -27,7 +27,7 @@ class OnnxEmbedder:
     """
 
     def __init__(self, folder: Path, pinned: Known | None = None) -> None:
-        """Load the model, from the very bytes that were hashed.
+        """Load the model, from the very file that was hashed.
 
         Raises ModelMissing if a file is absent, not the `pinned` one or not a model of this kind, or if onnxruntime
         or tokenizers is not installed.

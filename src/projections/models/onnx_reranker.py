@@ -17,7 +17,7 @@ class OnnxReranker:
     """
 
     def __init__(self, folder: Path, pinned: Known | None = None) -> None:
-        """Load the model, from the very bytes that were hashed. Raises ModelMissing as `OnnxEmbedder` does."""
+        """Load the model, from the very file that was hashed. Raises ModelMissing as `OnnxEmbedder` does."""
         with opened_pinned(folder / ONNX, pinned) as (model, model_sha256):
             tokenizer, tokenizer_sha256 = read_pinned(folder / TOKENIZER, pinned)
             self._session, self._tokenizer, self.runtime = load(folder, model, tokenizer)

@@ -27,7 +27,7 @@ def load(folder: Path, model: BufferedReader, tokenizer: bytes) -> tuple[Any, An
         from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415  optional
     except ImportError as error:
         raise ModelMissing(f"The model in {folder} needs {error.name}: install tallystick[onnx].") from error
-    unusable = (state.Fail, state.InvalidGraph, state.InvalidProtobuf, state.NotImplemented)
+    unusable = (state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf, state.NotImplemented)
     try:
         words = tokenizers.Tokenizer.from_buffer(tokenizer)
         session = _session(onnxruntime, model)
