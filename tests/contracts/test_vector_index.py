@@ -527,3 +527,14 @@ def test_vectors_that_are_all_the_same_are_found_by_place() -> None:
     assert index.search(row, ALL, 3).places.tolist() == [0, 1, 2]
     index.put(at(NEAR), other[numpy.newaxis])
     assert index.search(other, ALL, 1).places.tolist() == [NEAR]
+
+
+def test_vectors_that_alternate_are_found_as_others_are() -> None:
+    """Every sixteenth vector, from which is told how many go on, may be unlike the rest."""
+    rows = like_texts(MANY)
+    alike = rows[::16] * numpy.float32(0.3) + rows[0]
+    rows[::16] = alike / numpy.linalg.norm(alike, axis=1, keepdims=True)
+    index = NumpyIndex(DIMENSIONS)
+    index.put(numpy.arange(MANY), rows)
+    for questions in (rows[1::16], rows[::16]):
+        assert found_of_ten(index, rows, ALL, questions[:QUESTIONS]) >= ENOUGH
