@@ -28,7 +28,7 @@ from tallystick.projections.vector_index import NumpyIndex
 from tools.fit_projection import documented
 
 TEXTS, LIMIT, RUNS = 20_000, 50, 3
-ASKED_EVERY, ASKED_WORDS, QUESTIONS = 100, 10, 200
+ASKED_EVERY, ASKED_WORDS, QUESTIONS = 100, 10, 1000
 DEPTHS = (10, 50)
 
 

@@ -23,8 +23,8 @@ NEAR = 600
 """Of more, so many are found by their sketches, or twice the limit, and scored."""
 DIRECTIONS, LEADING = 64, 32
 """In how many directions a sketch says where a vector lies, and how many of them are scanned."""
-LIKELY, LIKELY_SHARE = 8, 20
-"""Of what is scanned, about so many times as many go on as whole sketches find; one in 20 where that is more."""
+LIKELY, LIKELY_SHARE = 10, 16
+"""Of what is scanned, about so many times as many go on as whole sketches find; one in 16 where that is more."""
 SAMPLE = 4096
 """How many vectors the directions are found from."""
 SOME, WORN = 32, 1.25
