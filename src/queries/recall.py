@@ -197,16 +197,16 @@ def _rank(
 
 
 def _outstanding(words: Scores, counts: Scores, above_zero: Sequence[Scores], there: int) -> Scores:
-    """Lexical scores as standard scores among all that may be found, of which some are above 0; so much a word at most.
+    """Lexical scores as standard scores among all that may be found, of which some are above 0; bounded by `counts`.
 
-    `counts` are how many words of the question each memory has.
+    Those are how many words of the question each memory has: one alone may be there by chance, several seldom are.
     """
     others = stepped(_joined(above_zero))
     if not there or (len(others) == there and others.min() == others.max()):
         return numpy.zeros(len(words))
     mean = others.sum() / there
     deviation = math.sqrt((numpy.square(others - mean).sum() + (there - len(others)) * mean**2) / there)
-    found: Scores = numpy.minimum((words - mean) / (deviation or 1.0), stages.OUTSTANDING * counts)
+    found: Scores = numpy.minimum((words - mean) / (deviation or 1.0), stages.OUTSTANDING * counts**2)
     return found
 
 

@@ -22,8 +22,8 @@ DENSE_ALONE, LEXICAL_BESIDE = 1.0, 0.5
 """The weights where there are no token vectors."""
 DENSE_BEFORE = 0.5
 """What the turn before a memory counts there beside its own vector."""
-OUTSTANDING = 6.0
-"""Beside token vectors, how far each word of the question can make a memory stand out: it may be there by chance."""
+OUTSTANDING = 1.0
+"""Beside token vectors, how far a word of the question can make a memory stand out; n words together n * n times."""
 CONTENT, CONTENT_WORDS = 0.5, 25
 QUESTION = -0.6
 ASKED_TIME, ASKED_NUMBER = 0.75, 0.3

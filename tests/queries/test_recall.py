@@ -108,7 +108,7 @@ def test_a_chance_word_counts_no_more_than_so_much() -> None:
     """However rare a word is; the more words of the question a memory has, the more it may stand out."""
     scores, counts = numpy.array([20.0, 30.0, 0.0]), numpy.array([1.0, 3.0, 0.0])
     found = _outstanding(scores, counts, [scores[:2]], 100_000)
-    assert found[:2].tolist() == [stages.OUTSTANDING, 3 * stages.OUTSTANDING]
+    assert found[:2].tolist() == [stages.OUTSTANDING, 9 * stages.OUTSTANDING]
     assert -0.01 < found[2] < 0
 
 
