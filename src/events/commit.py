@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Lock, Timer
+from threading import Lock, Timer, current_thread
 from typing import Any, Protocol, TypeVar, cast
 
 from eventsourcing.persistence import PersistenceError
@@ -68,6 +68,7 @@ class GroupCommit:
         self._queue = Lock()
         self._leader = Lock()
         self._flush: Timer | None = None
+        self._flushing = Lock()
         self._flush_failed: Exception | None = None
 
     def join(self, member: Member) -> None:
@@ -113,19 +114,23 @@ class GroupCommit:
             self.flush()
 
     def stop(self) -> bool:
-        """Stop the timer of grouped commits. Says whether there was something to flush."""
+        """Stop the timer of grouped commits, once it is not flushing. Says whether there was something to flush."""
         with self._queue:
             timer, self._flush = self._flush, None
         if timer is not None:
             timer.cancel()
-        return timer is not None
+        with self._flushing:
+            return timer is not None
 
     def _flush_now(self) -> None:
-        """Flush, on the timer's thread: what goes wrong there is raised by the next command."""
-        try:
-            self.flush()
-        except (TallystickError, PersistenceError) as error:
-            self._flush_failed = error
+        """Flush, on the timer's thread, unless it was stopped: what goes wrong there is raised by the next command."""
+        with self._flushing:
+            if self._flush is not current_thread():
+                return
+            try:
+                self.flush()
+            except (TallystickError, PersistenceError) as error:
+                self._flush_failed = error
 
     def _commit(self, batch: list[_Work]) -> None:
         durable = any(work.durable for work in batch)

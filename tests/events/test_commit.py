@@ -21,6 +21,7 @@ from tallystick.events.driver import Datastore, File
 from tallystick.events.entries import Tip
 from tallystick.events.installation import Installation
 from tallystick.events.log import Append
+from tallystick.events.mark import Mark
 
 from .conftest import Place, forgotten, read, store
 
@@ -400,6 +401,51 @@ def test_concurrent_appends_are_one_chain(installation: Installation) -> None:
     assert sorted(positions) == list(range(1, 81))
     assert installation.memory.tip.size == 81
     assert installation.memory.follow() == installation.memory.tip
+
+
+def test_a_timer_that_comes_late_touches_nothing(
+    place: Place, installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread may have begun before it was stopped, and go on while the files are being closed."""
+    late: list[threading.Thread] = []
+    closing, moving, closed = threading.Event(), threading.Event(), threading.Event()
+    advance, checkpoints, release = Mark.advance, Installation._checkpoints, Mark.release
+
+    class Late(threading.Timer):
+        """A timer whose thread is held up after its time has come, until the store is nearly closed."""
+
+        def run(self) -> None:
+            late.append(self)
+            closing.wait(PATIENCE)
+            self.function()
+
+    def move(mark: Mark, frontiers: Any) -> None:
+        if threading.current_thread() in late:
+            moving.set()
+            closed.wait(PATIENCE)
+        advance(mark, frontiers)
+
+    def near_the_end(opened: Installation) -> int:
+        closing.set()
+        moving.wait(0.2)
+        return checkpoints(opened)
+
+    def end(mark: Mark) -> None:
+        release(mark)
+        closed.set()
+
+    monkeypatch.setattr(commit, "Timer", Late)
+    opened = place.open()
+    read(opened.access)
+    for of, name, instead in (
+        (Mark, "advance", move), (Installation, "_checkpoints", near_the_end), (Mark, "release", end)
+    ):  # fmt: skip
+        monkeypatch.setattr(of, name, instead)
+    opened.close({})
+    for thread in late:
+        thread.join(PATIENCE)
+    assert late
+    assert not moving.is_set()
 
 
 def test_no_thread_dies_when_a_store_is_closed_while_it_flushes(
